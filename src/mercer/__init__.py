@@ -1,0 +1,3 @@
+"""mercer: kernel machines with certificates."""
+
+__version__ = "0.1.0"

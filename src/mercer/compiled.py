@@ -1,0 +1,58 @@
+"""The one place that says how mercer's loops are compiled.
+
+All loops are serial and release the interpreter lock; `mercer.threads` runs them side by side.  Numba's own thread
+pool is not used because it may not be entered from two Python threads at once.
+
+Machine code is kept on disk.  Where the package lies in a folder that cannot be written, Numba falls back to the
+user's cache folder; where that cannot be written either, the code goes to a private temporary folder and lasts as
+long as the process.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Reordering sums is allowed (it makes reductions vectorise); NaN and infinity keep their meaning.
+FAST = {"contract", "reassoc", "nsz", "arcp", "afn"}
+
+
+def _can_write(folder: Path) -> bool:
+    """Whether files can be made in `folder`, or in its nearest parent that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return os.access(folder, os.W_OK)
+
+
+def _provide_cache_folder() -> None:
+    """Point Numba to a temporary cache when neither the package nor the user's folder can be written."""
+    here = Path(__file__).resolve().parent
+    if config.CACHE_DIR or _can_write(here / "__pycache__"):
+        return
+    user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    if _can_write(Path(user) / "numba"):
+        return
+    folder = tempfile.mkdtemp(prefix="mercer-numba-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    config.CACHE_DIR = folder
+
+
+_provide_cache_folder()
+
+
+def loop(function: F) -> F:
+    """Compile a numeric loop; sums may be reordered."""
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)(function))
+
+
+def exact_loop(function: F) -> F:
+    """Compile a numeric loop whose floating-point operations keep their written order."""
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
