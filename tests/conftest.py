@@ -1,0 +1,21 @@
+"""What all tests share: threads kept in bounds, and the benchmark data where the machine has them."""
+
+import os
+from pathlib import Path
+
+# Test workers run side by side: BLAS gets one thread in each, while mercer keeps two, so that its parallel paths are
+# tested.  This must happen before NumPy is imported.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("MERCER_NUM_THREADS", "2")
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def benchmark_data() -> Path:
+    """Folder of the benchmark data sets; a test that asks for it is skipped where there is none."""
+    folder = os.environ.get("MERCER_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs the benchmark data: set MERCER_DATA to their folder")
+    return Path(folder)
