@@ -1,0 +1,274 @@
+"""The one quadratic program behind all support-vector problems, in signed variables.
+
+    minimise    1/2 s' K~ s + linear' s + 1/2 sum_j ridge_j s_j^2
+    subject to  lower <= s <= upper,   A s = d,            K~_ij = K[point_i, point_j] + constant
+
+The expansion f0 = sum_j s_j k(x_point_j, .) carries the sign of the label inside s, so that classification, regression
+and one-class problems differ in data only.  With multipliers h of A s = d and q_j = (A'h)_j - f0_j - linear_j the
+Lagrangian dual of this program is the machine's primal problem
+
+    P(f0, h) = 1/2 ||f0||^2 - d'h + sum_j phi_j(q_j),
+    phi_j(q) = max over lower_j <= s <= upper_j of  q s - ridge_j s^2 / 2,
+
+and the machine's dual value is minus the objective above.  Hence, for A s = d and any h,
+
+    gap = sum_j [ phi_j(q_j) - q_j s_j + ridge_j s_j^2 / 2 ],
+
+a sum of Fenchel-Young terms, each >= 0 (Schoelkopf and Smola 2002, sections 10.1.1 and 10.3, with the signs corrected).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import Infeasible
+from mercer.problems.thresholds import best_threshold
+
+Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# Sweeps of exact one-row minimisation over general equality rows; each only lowers the primal value.
+SWEEPS = 20
+
+
+class GramLike(Protocol):
+    """What a problem needs of the kernel matrix (n, n)."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, n)."""
+
+    def dot(self, V: Any, /) -> Any:
+        """K @ V for V (n,) or (n, k)."""
+
+    def diagonal(self) -> Any:
+        """The diagonal (n,)."""
+
+    def dense(self) -> Any:
+        """The matrix (n, n)."""
+
+    def block(self, rows: Any, columns: Any, /) -> Any:
+        """K[rows][:, columns]."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticProgram:
+    """A box- and equality-constrained quadratic program over N signed variables that sit on n points.
+
+    `groups` (N,) says, where every equality is "the variables of group g sum to d_g", to which group a variable belongs
+    (-1: to none).  General equalities have `groups` None and their matrix in `rows` (r, N).
+    """
+
+    gram: GramLike
+    point: Index
+    lower: Vector
+    upper: Vector
+    linear: Vector
+    ridge: Vector
+    groups: Index | None
+    d: Vector
+    rows: Vector | None = None
+    constant: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Number of variables N."""
+        return self.lower.size
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return int(self.gram.shape[0])
+
+    @cached_property
+    def identity(self) -> bool:
+        """Whether variable i sits on point i for all i (N = n)."""
+        return self.size == self.n and bool(np.array_equal(self.point, np.arange(self.size)))
+
+    @cached_property
+    def one_group(self) -> bool:
+        """Whether the only equality is the sum over all variables."""
+        return self.groups is not None and self.d.size == 1 and not self.groups.any()
+
+    @cached_property
+    def has_ridge(self) -> bool:
+        """Whether any variable carries a quadratic term of its own."""
+        return bool(self.ridge.any())
+
+    @cached_property
+    def equalities(self) -> Vector:
+        """The matrix A (r, N)."""
+        if self.rows is not None:
+            return self.rows
+        assert self.groups is not None
+        return np.equal(self.groups, np.arange(self.d.size)[:, None], dtype=np.intp).astype(np.float64)
+
+    def coefficients(self, s: Vector) -> Vector:
+        """Expansion coefficients (n,): the sum of the variables on each point."""
+        if self.identity:
+            return np.array(s, dtype=np.float64)
+        return np.bincount(self.point, weights=s, minlength=self.n).astype(np.float64, copy=False)
+
+    def values(self, coefficients: Vector, f0: Vector | None = None) -> Vector:
+        """K~ c (n,) from coefficients c; `f0` = K c spares the product."""
+        if f0 is None:
+            f0 = np.asarray(self.gram.dot(coefficients), dtype=np.float64)
+        return f0 + self.constant * float(coefficients.sum()) if self.constant else f0
+
+    def objective(self, s: Vector, f0: Vector | None = None) -> float:
+        """Value of the program at s (the machine's dual with opposite sign)."""
+        c = self.coefficients(s)
+        value = 0.5 * float(c @ self.values(c, f0)) + float(self.linear @ s)
+        return value + 0.5 * float(self.ridge @ (s * s)) if self.has_ridge else value
+
+    def gradient(self, s: Vector, f0: Vector | None = None) -> Vector:
+        """Gradient (N,) of the objective."""
+        c = self.coefficients(s)
+        return self._at(self.values(c, f0)) + self.linear + self.ridge * s
+
+    def slack_values(self, g: Vector, h: Vector) -> Vector:
+        """Values q = A'h - K~s - linear (N,), given g = K~ c (n,)."""
+        q = -self._at(g) - self.linear
+        if self.d.size == 0:
+            return q
+        if self.groups is None:
+            return q + np.asarray(h @ self.equalities, dtype=np.float64)
+        if self.one_group:
+            return q + float(h[0])
+        return q + np.where(self.groups >= 0, h[self.groups], 0.0)
+
+    def costs(self, q: Vector) -> Vector:
+        """phi_j(q_j) (N,)."""
+        return self.costs_and_response(q)[0]
+
+    def costs_and_response(self, q: Vector) -> tuple[Vector, Vector]:
+        """phi_j(q_j) and the maximising s_j, each (N,)."""
+        if not self.has_ridge:
+            s = np.where(q > 0, self.upper, self.lower)
+            return q * s, s
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inner = np.where(self.ridge > 0, q / self.ridge, np.where(q > 0, np.inf, -np.inf))
+        s = np.clip(inner, self.lower, self.upper)
+        return q * s - 0.5 * self.ridge * s * s, s
+
+    def evaluate(self, s: Vector, g: Vector, h: Vector, c: Vector | None = None) -> tuple[float, float]:
+        """(P, gap) at dual-feasible s with g = K~ c and multipliers h."""
+        c = self.coefficients(s) if c is None else c
+        q = self.slack_values(g, h)
+        phi = self.costs(q)
+        terms = phi - q * s
+        if self.has_ridge:
+            terms += 0.5 * self.ridge * s * s
+        primal = 0.5 * float(c @ g) + float(phi.sum()) - (float(self.d @ h) if self.d.size else 0.0)
+        # The terms are non-negative in exact arithmetic; rounding must not turn one into a credit.
+        return primal, float(np.maximum(terms, 0.0).sum())
+
+    def primal(self, coefficients: Vector, h: Vector, f0: Vector | None = None) -> float:
+        """P(f0, h) for any expansion coefficients (n,), dual feasible or not."""
+        g = self.values(coefficients, f0)
+        phi = self.costs(self.slack_values(g, h))
+        return 0.5 * float(coefficients @ g) + float(phi.sum()) - float(self.d @ h)
+
+    def best_multipliers(self, g: Vector, s: Vector | None = None) -> Vector:
+        """Multipliers h (r,) that make P smallest for given g = K~ c.
+
+        Exact for groups (they separate).  For general rows: a least-squares fit on the variables strictly inside
+        their box, improved by exact minimisation along one row at a time.
+        """
+        e = self._at(g) + self.linear
+        if self.groups is None:
+            return self._best_for_rows(e, s)
+        ridge = self.ridge if self.has_ridge else None
+        if self.one_group:
+            return np.array([best_threshold(e, self.lower, self.upper, ridge, float(self.d[0]))])
+        h = np.zeros(self.d.size)
+        for k in range(self.d.size):
+            own = self.groups == k
+            own_ridge = None if ridge is None else ridge[own]
+            h[k] = best_threshold(e[own], self.lower[own], self.upper[own], own_ridge, float(self.d[k]))
+        return h
+
+    def _best_for_rows(self, e: Vector, s: Vector | None) -> Vector:
+        A = self.equalities
+        h: Vector = np.zeros(self.d.size)
+        if s is not None:
+            room = np.minimum(s - self.lower, self.upper - s)
+            free = room > 1e-6 * np.where(np.isfinite(self.upper - self.lower), self.upper - self.lower, 1.0)
+            if free.any():
+                h = np.asarray(np.linalg.lstsq(A[:, free].T, (e + self.ridge * s)[free])[0], dtype=np.float64)
+        best = np.inf
+        for _ in range(SWEEPS):
+            for k in range(h.size):
+                h[k] = self._best_along_row(e - (h @ A - h[k] * A[k]), A[k], float(self.d[k]))
+            value = float(self.costs(h @ A - e).sum()) - float(self.d @ h)
+            if value > best - 1e-14 * abs(best):
+                break
+            best = value
+        return h
+
+    def _best_along_row(self, e: Vector, a: Vector, target: float) -> float:
+        on = a != 0
+        a, e, low, high = a[on], e[on], self.lower[on], self.upper[on]
+        low, high = np.where(a > 0, a * low, a * high), np.where(a > 0, a * high, a * low)
+        return best_threshold(e / a, low, high, self.ridge[on] / a**2 if self.has_ridge else None, target)
+
+    def violation(self, s: Vector) -> tuple[float, float]:
+        """(largest overshoot of the box, largest |A s - d|)."""
+        box = max(0.0, float(np.max(self.lower - s, initial=0.0)), float(np.max(s - self.upper, initial=0.0)))
+        return box, float(np.max(np.abs(self.sums(s) - self.d), initial=0.0))
+
+    def sums(self, s: Vector) -> Vector:
+        """A s (r,)."""
+        if self.groups is None:
+            return np.asarray(self.equalities @ s)
+        if self.one_group:
+            return np.array([s.sum()])
+        return np.array([s[self.groups == k].sum() for k in range(self.d.size)])
+
+    def project(self, s: Vector) -> Vector:
+        """Nearest feasible point to s, for programs whose equalities are group sums.
+
+        General rows: s clipped to the box when that satisfies them, else Infeasible is raised.
+        """
+        s = np.clip(s, self.lower, self.upper)
+        if self.d.size == 0:
+            return s
+        if self.groups is None:
+            scale = 1.0 + float(np.abs(self.equalities @ np.abs(s)).max())
+            if self.violation(s)[1] > 1e-9 * scale:
+                raise Infeasible("the start does not satisfy the equality rows of the program: start from None")
+            return s
+        sums = self.sums(s)
+        for k in np.flatnonzero(sums != self.d):
+            own = self.groups == k
+            s[own] = _onto_sum(s[own], self.lower[own], self.upper[own], float(self.d[k]))
+        return s
+
+    def start(self) -> Vector:
+        """The feasible point nearest to zero: the cold start."""
+        return self.project(np.zeros(self.size))
+
+    def _at(self, g: Vector) -> Vector:
+        return g if self.identity else g[self.point]
+
+
+def _onto_sum(s: Vector, lower: Vector, upper: Vector, target: float) -> Vector:
+    """Euclidean projection of s onto {lower <= s <= upper, sum s = target}."""
+    scale = max(1.0, abs(target), float(np.abs(s).sum()))
+    if not lower.sum() - 1e-9 * scale <= target <= upper.sum() + 1e-9 * scale:
+        raise Infeasible(
+            f"no point of the box sums to {target:.6g}: sums run from {lower.sum():.6g} to {upper.sum():.6g}; "
+            "change nu or C"
+        )
+    shift = best_threshold(-s, lower, upper, np.ones_like(s), target)
+    s = np.clip(s + shift, lower, upper)
+    # Rounding leaves a last few ulps: give them to the variable with most room.
+    rest = target - float(s.sum())
+    room = upper - s if rest > 0 else s - lower
+    if s.size and rest != 0.0:
+        k = int(np.argmax(room))
+        s[k] += np.sign(rest) * min(abs(rest), float(room[k]))
+    return s

@@ -1,0 +1,63 @@
+"""What every solver module offers, and what they all need at their beginning.
+
+accepts(problem) -> Acceptance                               yes, or no with the reason
+solve(problem, *, tol, start=None, monitor=None, ...) -> Solution
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.problems.program import QuadraticProgram
+from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.solution import Solution
+
+Array = NDArray[np.float64]
+
+
+class Acceptance(NamedTuple):
+    """A solver's answer to a problem; true in a condition when it takes it."""
+
+    ok: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+class Solver(Protocol):
+    """A module that solves problems."""
+
+    def accepts(self, problem: Any) -> Acceptance:
+        """Whether the solver can take the problem, and why or why not."""
+
+    def solve(
+        self,
+        problem: Any,
+        *,
+        tol: float = ...,
+        start: Any = None,
+        monitor: Monitor | None = None,
+    ) -> Solution:
+        """Reach a relative gap of `tol`."""
+
+
+def starting_variables(
+    program: QuadraticProgram, start: Array | Solution | None, monitor: Monitor | None = None
+) -> Array | None:
+    """Feasible signed variables (N,) to start from, or None for a cold start.
+
+    `start` may be variables or an earlier Solution; without it, a checkpoint of the monitor is taken up.
+    """
+    if start is None:
+        start = listening(monitor).resume()
+    if start is None:
+        return None
+    s = np.array(start.variables if isinstance(start, Solution) else start, dtype=np.float64)
+    if s.shape != (program.size,):
+        raise InvalidInput(f"start has shape {s.shape}, this problem has {program.size} variables")
+    if not np.isfinite(s).all():
+        raise InvalidInput("start contains NaN or infinite values")
+    return program.project(s)
