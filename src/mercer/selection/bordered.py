@@ -1,0 +1,142 @@
+"""One shape for every least-squares machine: a shifted matrix with a border.
+
+With weights w_i on the squared errors, D = diag(sqrt(w)) and r = 1/C the machine f = K c + P b solves
+
+    min  1/2 sum_i w_i (y_i - f_i)^2 + r/2 c'Kc      <=>      [[A + r I, B], [B', 0]] [a; b] = [Z; 0]
+
+with A = D K D, B = D P, Z = D Y and c = D a.  P (n, q) holds the functions that are not penalised: the constant for
+a free bias, and the basis of a semiparametric model.  A penalised bias is the kernel K + 1.  Scaling by D keeps the
+matrix symmetric, makes r a pure shift whatever the weights, and lets every C share one reduction of A.
+
+Points of weight zero take no part in training: they are set aside here, and what a machine that never saw them says
+about them is their leave-one-out value.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_solve, lapack
+
+from mercer.errors import Infeasible, InvalidInput, NotPositiveDefinite
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Bordered:
+    """A (m, m), Z (m, k), B (m, q) and D (m,) over the m points of positive weight.
+
+    `matrix` is Fortran-ordered; it belongs to this object alone and may be overwritten by whoever reduces it.
+    `used` (m,) numbers those points among all n; `unused` are the others, `across` = K[unused, used] and `outside` =
+    P[unused] say how a trained machine is evaluated there.
+    """
+
+    matrix: Array
+    targets: Array
+    border: Array
+    scale: Array
+    used: NDArray[np.intp]
+    unused: NDArray[np.intp]
+    across: Array
+    outside: Array
+    all_targets: Array
+
+    @property
+    def columns(self) -> Array:
+        """[B, Z] (m, q + k): everything the matrix is solved against."""
+        return np.concatenate([self.border, self.targets], axis=1)
+
+
+def bordered(
+    K: ArrayLike,
+    Y: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    border: ArrayLike | None = None,
+    constant: float = 0.0,
+    overwrite: bool = False,
+) -> Bordered:
+    """State the problem of kernel matrix K (n, n), targets Y (n,) or (n, k), weights (n,) and border P (n, q).
+
+    `constant` is added to every kernel value: 1 for a penalised bias.  With `overwrite` the memory of K is reused.
+    """
+    kernel = np.asarray(K, dtype=np.float64)
+    targets = np.asarray(Y, dtype=np.float64)
+    targets = targets[:, None] if targets.ndim == 1 else targets
+    n = targets.shape[0]
+    if kernel.shape != (n, n):
+        raise InvalidInput(f"K must be square with one row for each of the {n} targets; its shape is {kernel.shape}.")
+    P = np.empty((n, 0)) if border is None else np.asarray(border, dtype=np.float64).reshape(n, -1)
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    if w.shape != (n,) or not np.all(np.isfinite(w)) or np.any(w < 0):
+        raise InvalidInput(f"weights must be {n} finite numbers, none negative.")
+    used, unused = np.flatnonzero(w > 0), np.flatnonzero(w == 0)
+    if used.size == 0:
+        raise InvalidInput("all weights are zero: give at least one point a positive weight.")
+    scale = np.sqrt(w[used])
+    A = _own(kernel, used, overwrite)
+    if constant:
+        A += constant
+    if weights is not None:
+        A *= scale[:, None]
+        A *= scale
+    return Bordered(
+        matrix=A,
+        targets=scale[:, None] * targets[used],
+        border=scale[:, None] * P[used],
+        scale=scale,
+        used=used,
+        unused=unused,
+        across=kernel[np.ix_(unused, used)] + constant if unused.size else np.empty((0, used.size)),
+        outside=P[unused],
+        all_targets=targets,
+    )
+
+
+def _own(kernel: Array, used: NDArray[np.intp], overwrite: bool) -> Array:
+    """A Fortran-ordered matrix over the used points that may be written to; symmetric, so K.T serves as well as K."""
+    if used.size < kernel.shape[0]:
+        return np.asfortranarray(kernel[np.ix_(used, used)])
+    if kernel.flags.c_contiguous:
+        kernel = kernel.T
+    if overwrite and kernel.flags.f_contiguous and kernel.flags.writeable:
+        return kernel
+    return kernel.copy(order="F")
+
+
+def eliminate(solved: Array, columns: Array, q: int) -> tuple[Array, Array, Array]:
+    """Solve the bordered system from S = M^-1 [B, Z] (m, q + k), where M = A + r I.
+
+    Returns the coefficients a (m, k), the border's part b (q, k), and U (m, q) with G = M^-1 - U U', where G is the
+    leading block of the inverse of the bordered matrix.
+    """
+    if q == 0:
+        return solved, np.empty((0, solved.shape[1])), np.empty((solved.shape[0], 0))
+    B = columns[:, :q]
+    schur = B.T @ solved[:, :q]
+    try:
+        factor = np.linalg.cholesky((schur + schur.T) / 2)
+    except np.linalg.LinAlgError as error:
+        raise Infeasible(
+            "the functions outside the penalty are linearly dependent on the data (a basis column may repeat the "
+            "bias, or there are fewer points than functions): leave some of them out."
+        ) from error
+    b = cho_solve((factor, True), B.T @ solved[:, q:])
+    U = np.linalg.solve(factor, solved[:, :q].T).T
+    return solved[:, q:] - solved[:, :q] @ b, b, U
+
+
+def cholesky(matrix: Array, ridge: float) -> Array:
+    """Lower Cholesky factor of A + r I, written over the lower triangle of A (Fortran-ordered)."""
+    n = matrix.shape[0]
+    largest = float(np.max(np.abs(np.diagonal(matrix)))) + ridge
+    matrix.reshape(-1, order="F")[:: n + 1] += ridge
+    factor, failed = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+    # A pivot at the level of rounding means that the matrix is singular, whether or not the last step went through.
+    if failed or np.min(np.diagonal(factor)) ** 2 <= n * np.finfo(float).eps * largest:
+        raise NotPositiveDefinite(
+            f"the kernel matrix with ridge 1/C = {ridge:.3g} on its diagonal is not positive definite to working "
+            "precision: lower C, or take a positive definite kernel."
+        )
+    return np.asarray(factor)
