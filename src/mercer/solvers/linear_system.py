@@ -1,0 +1,251 @@
+"""The linear system behind a least-squares problem, in the form every solver here starts from.
+
+On the points of positive weight, with H = K + R (n, n), Phi (n, q) the unpenalised columns and Y (n, k) the targets,
+
+    H c + Phi beta = Y,    Phi' c = 0.
+
+*Elimination* (Hamers 2004, section 3.2; q = 1 there).  H is symmetric positive definite.  Solve H eta = Phi and
+H nu = Y as one block H Z = T, T = [Phi, Y]; then
+
+    (Phi' eta) beta = Phi' nu,     c = nu - eta beta,
+
+which satisfies Phi'c = 0 for *any* eta and nu, exact or not: every intermediate Z is a usable model, and its gap
+follows from the residual T - H Z without a further product.
+
+*Conditionally positive definite kernels* of order m (those that are positive definite only on vectors orthogonal to
+polynomials of degree < m, as -|x - z| with m = 1) give an H with negative eigenvalues, on which Cholesky and
+conjugate gradients fail.  Since c and P c agree for the projector P = I - Q Q', Q an orthonormal basis of Phi, the
+matrix P K P + R in place of H leaves c unchanged, moves only beta, and is positive definite whenever Phi spans those
+polynomials.  The multiple of z z' that Hamers adds (section 3.2) does the same, but needs a constant nobody knows
+beforehand.
+
+*How far is the solution?*  For relative residual rho = |r| / |t| and kappa = cond(H) (Hamers 2004, equation 3.10)
+
+    rho / kappa  <=  |z* - z| / |z*|  <=  kappa rho.
+"""
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput, NotPositiveDefinite
+from mercer.problems.least_squares import LeastSquares, LeastSquaresCertificate, certify
+from mercer.solvers.contract import Acceptance
+from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.solution import Solution, Stopped
+
+Array = NDArray[np.float64]
+
+
+def error_bounds(relative_residual: float, condition: float) -> tuple[float, float]:
+    """Lower and upper bound on the relative error of a solution from its relative residual and cond(H)."""
+    return relative_residual / condition, relative_residual * condition
+
+
+def require(acceptance: Acceptance) -> None:
+    """Raise with the reason where a solver does not take a problem."""
+    if not acceptance:
+        raise InvalidInput(acceptance.reason)
+
+
+class LinearSystem:
+    """H, Phi and Y of a problem on its points of positive weight; counts its passes over the kernel matrix."""
+
+    def __init__(self, problem: LeastSquares, definite: bool = True) -> None:
+        """`definite=False`: take H as it is, also where the kernel is only conditionally positive definite."""
+        self.problem = problem
+        self.active = None if (problem.weights > 0).all() else np.flatnonzero(problem.weights > 0)
+        self.weights = self.take(problem.weights)
+        self.ridge = self.take(problem.ridge)
+        self.Phi = self.take(problem.columns)
+        self.Y = self.take(problem.Y)
+        self.T = np.hstack([self.Phi, self.Y])
+        self.projection = self._projection() if definite else None
+        self.passes = 0
+        self.began = perf_counter()
+
+    @property
+    def n(self) -> int:
+        """Number of points of positive weight."""
+        return int(self.Y.shape[0])
+
+    @property
+    def q(self) -> int:
+        """Number of unpenalised columns."""
+        return int(self.Phi.shape[1])
+
+    @property
+    def uniform(self) -> bool:
+        """Whether R is a multiple of the identity."""
+        return bool(np.all(self.ridge == self.ridge[0]))
+
+    def take(self, values: Array) -> Array:
+        """The rows that belong to points of positive weight."""
+        return values if self.active is None else values[self.active]
+
+    def expand(self, values: Array) -> Array:
+        """Rows for all points; zero where the weight is zero."""
+        if self.active is None:
+            return values
+        whole = np.zeros((self.problem.n, *values.shape[1:]))
+        whole[self.active] = values
+        return whole
+
+    def _projection(self) -> Array | None:
+        order = int(getattr(getattr(self.problem.gram, "kernel", None), "conditional_order", 0))
+        if order == 0:
+            return None
+        constant = np.ones((self.n, 1))
+        if self.q == 0 or np.linalg.norm(constant - self.Phi @ np.linalg.lstsq(self.Phi, constant)[0]) > 1e-8 * self.n:
+            raise NotPositiveDefinite(
+                f"the kernel is positive definite only up to polynomials of degree < {order}: "
+                'use bias="free", and for orders above 1 pass those polynomials as basis'
+            )
+        Q: Array = np.linalg.qr(self.Phi)[0]
+        return Q
+
+    def kernel_dot(self, V: Array) -> Array:
+        """(K + constant) V, (n, m): one pass over the kernel matrix."""
+        self.passes += 1
+        gram = self.problem.gram
+        product = np.asarray(gram.dot(self.expand(V)), dtype=np.float64)
+        out = self.take(product)
+        if self.problem.constant:
+            out = out + self.problem.constant * V.sum(axis=0)
+        return out
+
+    def dot(self, V: Array) -> Array:
+        """H V for V (n, m), with P K P in place of K for conditionally positive definite kernels."""
+        Q = self.projection
+        if Q is None:
+            out = self.kernel_dot(V)
+        else:
+            out = self.kernel_dot(V - Q @ (Q.T @ V))
+            out = out - Q @ (Q.T @ out)
+        out = out + self.ridge[:, None] * V
+        return np.asarray(out)
+
+    def diagonal(self) -> Array:
+        """The diagonal of H, (n,)."""
+        if self.projection is not None:
+            return np.ascontiguousarray(np.diag(self.matrix()))
+        diagonal = np.asarray(self.problem.gram.diagonal(), dtype=np.float64)
+        return np.asarray(self.take(diagonal) + self.problem.constant + self.ridge)
+
+    def kernel_rows(self, index: NDArray[np.intp]) -> Array:
+        """Rows of K + constant, (len(index), n)."""
+        chosen = index if self.active is None else self.active[index]
+        rows = np.asarray(self.problem.gram.block(chosen, None), dtype=np.float64)
+        if self.active is not None:
+            rows = rows[:, self.active]
+        return rows + self.problem.constant if self.problem.constant else rows
+
+    def rows(self, index: NDArray[np.intp]) -> Array:
+        """Rows of H, (len(index), n)."""
+        if self.projection is not None:
+            return self.matrix()[index]
+        rows = np.array(self.kernel_rows(index))
+        rows[np.arange(len(index)), index] += self.ridge[index]
+        return rows
+
+    def kernel_matrix(self) -> Array:
+        """K + constant as a new (n, n) array that the caller may overwrite."""
+        self.passes += 1
+        gram = self.problem.gram
+        whole = gram.dense()  # an array of the caller's own
+        if self.active is not None:
+            whole = whole[np.ix_(self.active, self.active)]
+        K = np.require(whole, dtype=np.float64, requirements=["C", "W"])
+        if self.problem.constant:
+            K += self.problem.constant
+        return K
+
+    def matrix(self) -> Array:
+        """H as a new (n, n) array that the caller may overwrite."""
+        H = self.kernel_matrix()
+        Q = self.projection
+        if Q is not None:
+            H -= Q @ (Q.T @ H)
+            H -= (H @ Q) @ Q.T
+        H.flat[:: self.n + 1] += self.ridge
+        return H
+
+    def eliminate(self, Z: Array) -> tuple[Array, Array]:
+        """Coefficients c (n, k) with Phi'c = 0 and offsets beta (q, k) from Z = [eta, nu] (n, q + k)."""
+        eta, nu = Z[:, : self.q], Z[:, self.q :]
+        if self.q == 0:
+            return nu, np.zeros((0, nu.shape[1]))
+        beta = np.linalg.lstsq(self.Phi.T @ eta, self.Phi.T @ nu, rcond=None)[0]
+        c = nu - eta @ beta
+        # Rounding leaves Phi'c a little off zero; a second elimination of what is left removes it.
+        again = np.linalg.lstsq(self.Phi.T @ eta, self.Phi.T @ c, rcond=None)[0]
+        return c - eta @ again, beta + again
+
+    def certificate(self, Z: Array, residual: Array) -> LeastSquaresCertificate:
+        """Certificate of the model in Z whose residual T - H Z (n, q + k) is known: no kernel work."""
+        c, beta = self.eliminate(Z)
+        HZ = self.T - residual
+        f = HZ[:, self.q :] - HZ[:, : self.q] @ beta - self.ridge[:, None] * c
+        return certify(c, f, self.Y, self.Phi, self.weights, self.problem.C)
+
+    def certify(self, c: Array) -> LeastSquaresCertificate:
+        """Certificate of c (n, k), Phi'c = 0, by a product with the kernel matrix."""
+        return certify(c, self.kernel_dot(c), self.Y, self.Phi, self.weights, self.problem.C)
+
+    def start(self, start: Solution | Array | None, monitor: Monitor | None = None) -> Array:
+        """Z (n, q + k) to begin from: a solution's variables, or its coefficients as a first guess of nu.
+
+        Without `start` a checkpoint of the monitor is taken up.
+        """
+        Z = np.zeros_like(self.T)
+        start = listening(monitor).resume() if start is None else start
+        if start is None:
+            return Z
+        values = np.asarray(start.variables if isinstance(start, Solution) else start, dtype=np.float64)
+        if values.shape == (self.problem.n, Z.shape[1]):
+            return np.array(self.take(values))
+        coefficients = start.coefficients if isinstance(start, Solution) else values
+        if coefficients.shape != self.problem.Y.shape:
+            raise InvalidInput(
+                f"start must be a solution of a problem with {self.problem.n} points and {self.problem.k} outputs, "
+                f"or an array of shape {(self.problem.n, Z.shape[1])}"
+            )
+        Z[:, self.q :] = self.take(coefficients)
+        return Z
+
+    def certified(
+        self,
+        c: Array,
+        certificate: LeastSquaresCertificate,
+        solver: str,
+        *,
+        variables: Array | None = None,
+        iterations: int = 0,
+        stopped: Stopped = "converged",
+        monitor: Monitor | None = None,
+        details: dict[str, Any] | None = None,
+    ) -> Solution:
+        """The Solution of coefficients c (n, k) whose certificate is known; `variables` default to c."""
+        whole = self.expand(c)
+        bias, basis = self.problem.split_offsets(whole, certificate.offsets)
+        primal, dual, gap = certificate.total
+        norms = np.linalg.norm(self.Y, axis=0)
+        residual = np.linalg.norm(certificate.residual, axis=0) / np.where(norms > 0, norms, 1.0)
+        return Solution(
+            coefficients=whole,
+            bias=bias,
+            variables=whole if variables is None else self.expand(variables),
+            primal=primal,
+            dual=dual,
+            gap=gap,
+            iterations=iterations,
+            stopped=stopped,
+            seconds=perf_counter() - self.began,
+            solver=solver,
+            multipliers={"offsets": certificate.offsets, "basis": basis},
+            history=() if monitor is None else tuple(monitor.history),
+            details={"gaps": certificate.gap, "residual": float(residual.max()), "passes": self.passes}
+            | (details or {}),
+        )
