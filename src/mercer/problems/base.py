@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
+from mercer.losses import Loss
 from mercer.problems.certificate import Certificate
 from mercer.problems.program import GramLike, Index, QuadraticProgram
 
@@ -23,6 +24,8 @@ class Problem:
     """Base of the zoo: a Gram matrix (n, n), weights (n,), and the program they give."""
 
     name: ClassVar[str] = "problem"
+    loss: Loss | None = None
+    """Cost of one point; None where a free parameter (rho, epsilon) is part of it."""
     box: Vector
     """C w_i (n,): the most a point may weigh."""
 

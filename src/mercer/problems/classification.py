@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.errors import Infeasible
+from mercer.losses import Hinge, SquaredHinge
 from mercer.problems.base import (
     Bias,
     Named,
@@ -57,6 +58,7 @@ class SupportVectorClassification(Problem):
             constant,
         )
         super().__init__(gram, C, bias, program)
+        self.loss = Hinge()
 
 
 class SquaredHingeClassification(Problem):
@@ -77,6 +79,7 @@ class SquaredHingeClassification(Problem):
         groups, d, constant = bias_layout(bias, n)
         program = QuadraticProgram(gram, np.arange(n), lower, upper, -self.y, ridge, groups, d, None, constant)
         super().__init__(gram, C, bias, program)
+        self.loss = SquaredHinge()
 
 
 class NuClassification(Problem):

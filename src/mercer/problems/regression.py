@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.errors import Infeasible
+from mercer.losses import EpsilonInsensitive, Huber, SquaredEpsilonInsensitive
 from mercer.problems.base import (
     Bias,
     Named,
@@ -78,6 +79,7 @@ class SupportVectorRegression(Problem):
             constant,
         )
         super().__init__(gram, C, bias, program)
+        self.loss = EpsilonInsensitive(self.epsilon)
 
 
 class SquaredEpsilonRegression(Problem):
@@ -114,6 +116,7 @@ class SquaredEpsilonRegression(Problem):
             constant,
         )
         super().__init__(gram, C, bias, program)
+        self.loss = SquaredEpsilonInsensitive(self.epsilon)
 
 
 class HuberRegression(Problem):
@@ -158,6 +161,7 @@ class HuberRegression(Problem):
                 gram, np.arange(n), -self.box, self.box, -self.y, ridge, groups, d, None, constant
             )
         super().__init__(gram, C, bias, program)
+        self.loss = None if tube else Huber(self.threshold)
 
 
 class NuRegression(Problem):

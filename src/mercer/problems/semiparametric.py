@@ -40,6 +40,7 @@ class Semiparametric(Problem):
             p.constant,
         )
         super().__init__(base.gram, base.C, base.bias, program)
+        self.loss = base.loss
 
     def equality_multipliers(self, bias: float, **named: Any) -> Vector:
         """Those of the base problem, then -beta."""
