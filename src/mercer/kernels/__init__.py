@@ -1,0 +1,91 @@
+"""Kernels: similarities of two points, their algebra, and what to know about their matrices."""
+
+from mercer.kernels.algebra import Exp, Product, Raised, Scaled, Sum
+from mercer.kernels.base import DotProduct, Kernel, Radial
+from mercer.kernels.compact import CompactGaussian, Taper, Wendland
+from mercer.kernels.composition import Mapped, Normalised, Restricted, polarised
+from mercer.kernels.conditional import LocallyStationary, Log, Multiquadric, Power, ThinPlate
+from mercer.kernels.custom import Custom, Precomputed, Separable
+from mercer.kernels.diagnostics import (
+    Diagnostics,
+    empirical_map,
+    kappa,
+    kernel_diagnostics,
+    median_sigma,
+    polynomial_basis,
+    rkhs_norm,
+)
+from mercer.kernels.dot_product import (
+    Bilinear,
+    Constant,
+    Cosine,
+    Linear,
+    NormalisedPolynomial,
+    Polynomial,
+    Sigmoid,
+)
+from mercer.kernels.edge import as_kernel, gamma_value
+from mercer.kernels.featurewise import ANOVA, BSpline, Spline
+from mercer.kernels.histogram import AdditiveChiSquare, ChiSquare, ChiSquareDistance, HistogramIntersection
+from mercer.kernels.profile import Profile
+from mercer.kernels.serialisation import kernel_from_dict
+from mercer.kernels.stationary import Exponential, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
+from mercer.kernels.strings import Spectrum
+
+__all__ = [
+    "ANOVA",
+    "AdditiveChiSquare",
+    "BSpline",
+    "Bilinear",
+    "ChiSquare",
+    "ChiSquareDistance",
+    "CompactGaussian",
+    "Constant",
+    "Cosine",
+    "Custom",
+    "Diagnostics",
+    "DotProduct",
+    "Exp",
+    "Exponential",
+    "Gaussian",
+    "HistogramIntersection",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "LocallyStationary",
+    "Log",
+    "Mapped",
+    "Matern",
+    "Multiquadric",
+    "Normalised",
+    "NormalisedPolynomial",
+    "Periodic",
+    "Polynomial",
+    "Power",
+    "Precomputed",
+    "Product",
+    "Profile",
+    "Radial",
+    "Raised",
+    "RationalQuadratic",
+    "Restricted",
+    "Scaled",
+    "Separable",
+    "Sigmoid",
+    "Spectrum",
+    "Spline",
+    "Sum",
+    "Taper",
+    "ThinPlate",
+    "Wendland",
+    "as_kernel",
+    "empirical_map",
+    "gamma_value",
+    "kappa",
+    "kernel_diagnostics",
+    "kernel_from_dict",
+    "median_sigma",
+    "polarised",
+    "polynomial_basis",
+    "rkhs_norm",
+]

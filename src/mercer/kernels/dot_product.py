@@ -1,0 +1,212 @@
+"""Kernels of the inner product <x, z>, of the angle between x and z, and general bilinear forms."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput, NotPositiveDefinite
+from mercer.kernels.base import DotProduct, Kernel
+from mercer.kernels.distances import product, squared_norms
+from mercer.kernels.points import Matrix, Points, nonnegative, positive, real, whole
+from mercer.kernels.profile import Profile
+
+_NEGATIVE_OFFSET = "a polynomial with a negative offset has a negative coefficient"
+
+
+@dataclass(frozen=True)
+class Linear(DotProduct):
+    """<x, z>; the matrix has rank at most d."""
+
+    @property
+    def profile(self) -> Profile:
+        """The profile linear ()."""
+        return Profile("product", "linear")
+
+    def _of(self, t: Matrix) -> Matrix:
+        return t
+
+
+@dataclass(frozen=True)
+class Constant(Kernel):
+    """k(x, z) = value for all points; adding it lets a machine without bias shift its output."""
+
+    value: float = 1.0
+    _traits = frozenset({"stationary", "isotropic", "dot_product"})
+
+    def __post_init__(self) -> None:
+        self._set(value=nonnegative(self.value, "value", "a constant matrix has eigenvalues 0 and n times its value"))
+
+    def of_distance(self, r: Any, dimension: int) -> Matrix:
+        """The value, in the shape of r."""
+        return np.full(np.shape(r), self.value)
+
+    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
+        return np.full((X.shape[0], X.shape[0] if Z is None else Z.shape[0]), self.value)
+
+    def _diagonal(self, X: Points) -> Matrix:
+        return np.full(X.shape[0], self.value)
+
+    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
+        return {"value": np.ones((X.shape[0], X.shape[0] if Z is None else Z.shape[0]))}
+
+    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
+        return {"value": np.ones(X.shape[0])}
+
+
+@dataclass(frozen=True)
+class Polynomial(DotProduct):
+    """(gamma <x, z> + offset)^degree; offset = 0 is the homogeneous kernel.
+
+    The features are all monomials of that degree (homogeneous) or of at most that degree (offset > 0); `features`
+    counts them.  A negative offset is refused: (<x, z> - 1)^1 at x = 0 is -1.
+    """
+
+    degree: int = 3
+    offset: float = 1.0
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._set(
+            degree=whole(self.degree, "degree", 1),
+            offset=nonnegative(self.offset, "offset", _NEGATIVE_OFFSET),
+            gamma=positive(self.gamma, "gamma"),
+        )
+
+    @property
+    def profile(self) -> Profile:
+        """The profile polynomial (gamma, offset, degree)."""
+        return Profile("product", "polynomial", (self.gamma, self.offset, float(self.degree)))
+
+    def features(self, dimension: int) -> int:
+        """Number of monomials of `dimension` variables the kernel compares."""
+        variables = dimension if self.offset == 0.0 else dimension + 1
+        return math.comb(variables + self.degree - 1, self.degree)
+
+    def _of(self, t: Matrix) -> Matrix:
+        return np.asarray((self.gamma * t + self.offset) ** self.degree)
+
+    def _slopes(self, t: Matrix) -> dict[str, Matrix]:
+        slope = self.degree * (self.gamma * t + self.offset) ** (self.degree - 1)
+        return {"offset": slope, "gamma": slope * t}
+
+
+@dataclass(frozen=True)
+class Sigmoid(DotProduct):
+    """tanh(gamma <x, z> + offset); in general not positive definite, whatever the parameters.
+
+    Machines that need a positive definite kernel refuse it; the decomposition solvers take it, as LIBSVM does, and
+    then reach a stationary point only.
+    """
+
+    gamma: float = 1.0
+    offset: float = 0.0
+    _order = -1
+
+    def __post_init__(self) -> None:
+        self._set(gamma=positive(self.gamma, "gamma"), offset=real(self.offset, "offset"))
+
+    @property
+    def profile(self) -> Profile:
+        """The profile sigmoid (gamma, offset)."""
+        return Profile("product", "sigmoid", (self.gamma, self.offset))
+
+    def _of(self, t: Matrix) -> Matrix:
+        return np.asarray(np.tanh(self.gamma * t + self.offset))
+
+    def _slopes(self, t: Matrix) -> dict[str, Matrix]:
+        slope = 1.0 - np.square(np.tanh(self.gamma * t + self.offset))
+        return {"gamma": slope * t, "offset": slope}
+
+
+def _directions(X: Points) -> Points:
+    """Rows x / |x|; the zero vector has no direction and stays zero."""
+    norms = np.sqrt(squared_norms(X))
+    inverse = 1.0 / np.where(norms > 0.0, norms, 1.0)
+    return sp.csr_array(sp.diags_array(inverse) @ X) if sp.issparse(X) else X * inverse[:, None]
+
+
+def _cosines(X: Points, Z: Points | None) -> Matrix:
+    """<x, z> / (|x| |z|), (n, m)."""
+    return product(_directions(X), None if Z is None else _directions(Z))
+
+
+@dataclass(frozen=True)
+class Cosine(Kernel):
+    """<x, z> / (|x| |z|); the zero vector, which has no direction, has similarity 0 to everything."""
+
+    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
+        return _cosines(X, Z)
+
+    def _diagonal(self, X: Points) -> Matrix:
+        return np.where(squared_norms(X) > 0.0, 1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class NormalisedPolynomial(Kernel):
+    """(<x, z> / (|x| |z|) + offset)^degree: the polynomial of the directions of x and z; zero counts as in `Cosine`."""
+
+    degree: int = 3
+    offset: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._set(degree=whole(self.degree, "degree", 1), offset=nonnegative(self.offset, "offset", _NEGATIVE_OFFSET))
+
+    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
+        return np.asarray((_cosines(X, Z) + self.offset) ** self.degree)
+
+    def _diagonal(self, X: Points) -> Matrix:
+        return np.asarray((np.where(squared_norms(X) > 0.0, 1.0, 0.0) + self.offset) ** self.degree)
+
+    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
+        return {"offset": self.degree * (_cosines(X, Z) + self.offset) ** (self.degree - 1)}
+
+    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
+        ones = np.where(squared_norms(X) > 0.0, 1.0, 0.0)
+        return {"offset": self.degree * (ones + self.offset) ** (self.degree - 1)}
+
+
+@dataclass(frozen=True)
+class Bilinear(Kernel):
+    """x' A z with A symmetric positive semidefinite, (d, d): correlated or weighted features."""
+
+    A: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        try:
+            A = np.array(self.A, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput("A must be a square matrix of numbers; give rows of equal length") from None
+        if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0 or not np.isfinite(A).all():
+            raise InvalidInput(f"A must be a square matrix of finite numbers, got shape {A.shape}")
+        if not np.array_equal(A, A.T):
+            raise InvalidInput("A must be symmetric, or k(x, z) differs from k(z, x); give (A + A.T) / 2")
+        smallest = float(np.linalg.eigvalsh(A)[0])
+        if smallest < -1e-12 * np.abs(A).max() * len(A):
+            raise NotPositiveDefinite(
+                f"A has the negative eigenvalue {smallest:.3g}, so x'Az is not positive definite; "
+                "give a positive semidefinite A such as L @ L.T"
+            )
+        self._set(A=tuple(tuple(map(float, row)) for row in A))
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """A as an array (d, d)."""
+        return np.array(self.A)
+
+    def _weighted(self, X: Points) -> Matrix:
+        if X.shape[1] != len(self.A):
+            raise InvalidInput(f"A is for {len(self.A)} features and the points have {X.shape[1]}; give A (d, d)")
+        return np.asarray(X @ self.matrix)
+
+    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
+        return product(self._weighted(X), X if Z is None else Z)
+
+    def _diagonal(self, X: Points) -> Matrix:
+        weighted = self._weighted(X)
+        if sp.issparse(X):
+            return np.asarray(X.multiply(weighted).sum(axis=1)).ravel()
+        return np.asarray(np.einsum("ij,ij->i", weighted, X))
