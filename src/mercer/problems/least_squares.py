@@ -154,7 +154,7 @@ class LeastSquares:
 def certify(c: Array, f: Array, Y: Array, columns: Array, weights: Array, C: float) -> LeastSquaresCertificate:
     """Certificate of c (n, k) whose values f = Kc (n, k) are known: O(n k q), no kernel work."""
     root = np.sqrt(weights)[:, None]
-    offsets = np.zeros((columns.shape[1], c.shape[1]))
+    offsets: Array = np.zeros((columns.shape[1], c.shape[1]))
     if columns.shape[1]:
         offsets = np.linalg.lstsq(root * columns, root * (Y - f), rcond=None)[0]
     error = Y - f - columns @ offsets

@@ -17,8 +17,8 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.contract import Acceptance
 from mercer.solvers.linear_system import LinearSystem, require
 from mercer.solvers.monitor import Monitor, listening
-from mercer.solvers.saddle import Milestones, SaddleForm
-from mercer.solvers.solution import Solution, Stopped
+from mercer.solvers.saddle_form import LanczosRun, Milestones, SaddleForm, quotient
+from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
 
@@ -46,69 +46,41 @@ def solve(
     require(accepts(problem))
     system = LinearSystem(problem, definite=False)
     form = SaddleForm(system)
-    goal = Milestones(form, tol, residual)
-    limit = 10 * system.n + 100 if iterations is None else iterations
+    run = _Minres(form, form.start(start, monitor), Milestones(form, tol, residual))
     with listening(monitor) as watch:
-        U, stopped, history = _iterate(form, form.start(start), goal, limit, watch)
-        c = form.feasible(U[: system.n])
-        certificate = form.certificate(U)
-        return system.certified(
-            c,
-            certificate,
-            "minres",
-            iterations=len(history) - 1,
-            stopped=stopped,
-            monitor=watch,
-            details={"residuals": np.array(history) / goal.scale},
-        )
+        return run.solve(10 * system.n + 100 if iterations is None else iterations, watch)
 
 
-def _over(top: Array, bottom: Array) -> Array:
-    """Quotient, zero where the bottom is zero: a column whose Krylov space is exhausted stays where it is."""
-    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom != 0)
+class _Minres(LanczosRun):
+    """QR factorisation of the Lanczos tridiagonal, one rotation (cosine, sine) per step."""
 
+    name = "minres"
 
-def _iterate(
-    form: SaddleForm, U: Array, goal: Milestones, limit: int, monitor: Monitor
-) -> tuple[Array, Stopped, list[float]]:
-    R = form.right - form.dot(U) if U.any() else form.right.copy()
-    beta = np.linalg.norm(R, axis=0)
-    v, v_before = _over(R, np.broadcast_to(beta, R.shape)), np.zeros_like(R)
-    w, w_before = np.zeros_like(R), np.zeros_like(R)
-    k = R.shape[1]
-    cosine, sine = -np.ones(k), np.zeros(k)
-    d_bar, epsilon, phi_bar = np.zeros(k), np.zeros(k), beta.copy()
-    first = beta.copy()
-    beta = np.zeros(k)
-    history = [float(phi_bar.max(initial=0.0))]
-    checks_left = 40
-    while True:
-        if goal.reached(history[-1], U):
-            return U, "converged", history
-        if not monitor.watch(len(history) - 1, *goal.certificate.total[:2], residual=history[-1] / goal.scale):
-            return U, monitor.stopped or "interrupted", history
-        if len(history) > limit:
-            return U, "iterations", history
-        if history[-1] <= 1e-15 * goal.scale or checks_left == 0:
-            return U, "stalled" if goal.tol is not None else "converged", history
-        y = form.dot(v) - beta * v_before
-        alpha = np.sum(v * y, axis=0)
-        y -= alpha * v
-        beta_next = np.linalg.norm(y, axis=0)
-        # A Krylov space that is exhausted leaves only rounding noise; its column is finished.
-        beta_next = np.where(beta_next > 1e-14 * (np.abs(alpha) + beta), beta_next, 0.0)
-        epsilon_before = epsilon
-        delta = cosine * d_bar + sine * alpha
-        g_bar = sine * d_bar - cosine * alpha
-        epsilon = sine * beta_next
-        d_bar = -cosine * beta_next
-        gamma = np.hypot(g_bar, beta_next)
-        cosine, sine = _over(g_bar, gamma), _over(beta_next, gamma)
-        phi = cosine * phi_bar
-        phi_bar = sine * phi_bar
-        w, w_before = _over(v - epsilon_before * w_before - delta * w, np.broadcast_to(gamma, v.shape)), w
-        U = U + phi * w
-        v, v_before = _over(y, np.broadcast_to(beta_next, y.shape)), v
-        beta = beta_next
-        history.append(float(np.abs(phi_bar).max(initial=0.0)))
-        checks_left -= history[-1] >= (1 - 1e-12) * history[-2] and history[-1] <= 1e-12 * float(first.max())
+    def prepare(self) -> None:
+        """No rotation yet; phi_bar is the residual norm."""
+        k = len(self.first)
+        self.w, self.w_before = np.zeros_like(self.v), np.zeros_like(self.v)
+        self.cosine, self.sine = -np.ones(k), np.zeros(k)
+        self.d_bar, self.epsilon, self.phi_bar = np.zeros(k), np.zeros(k), self.first.copy()
+
+    def norm(self) -> float:
+        """|phi_bar|, the residual norm."""
+        return float(np.abs(self.phi_bar).max(initial=0.0))
+
+    def point(self) -> Array:
+        """The iterate."""
+        return self.U
+
+    def step(self) -> None:
+        """Rotate the new column of the tridiagonal and move along its direction."""
+        alpha, beta, v = self.lanczos()
+        delta = self.cosine * self.d_bar + self.sine * alpha
+        g_bar = self.sine * self.d_bar - self.cosine * alpha
+        epsilon_before, self.epsilon = self.epsilon, self.sine * beta
+        self.d_bar = -self.cosine * beta
+        gamma = np.hypot(g_bar, beta)
+        self.cosine, self.sine = quotient(g_bar, gamma), quotient(beta, gamma)
+        direction = quotient(v - epsilon_before * self.w_before - delta * self.w, gamma)
+        self.w, self.w_before = direction, self.w
+        self.U = self.U + (self.cosine * self.phi_bar) * direction
+        self.phi_bar = np.where(gamma > 0, self.sine * self.phi_bar, self.phi_bar)
