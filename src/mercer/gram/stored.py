@@ -1,0 +1,82 @@
+"""Blocks and products of a matrix that lies in memory or in a mapped file, without large temporaries."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.gram.cost import COPIED_VALUES
+from mercer.gram.points import Index, length, pieces
+
+
+def gather(matrix: NDArray[Any], rows: Index, columns: Index, out: NDArray[Any]) -> None:
+    """Write matrix[rows][:, columns] to `out`, a few rows at a time."""
+    if isinstance(columns, slice):
+        if isinstance(rows, slice):
+            out[...] = matrix[rows, columns]
+            return
+        for r, i in enumerate(rows):
+            out[r] = matrix[i, columns]
+        return
+    start = 0
+    for part in pieces(rows, max(1, COPIED_VALUES // max(1, len(columns)))):
+        count = length(part)
+        here = matrix[part][:, columns] if isinstance(part, slice) else matrix[np.ix_(part, columns)]
+        out[start : start + count] = here
+        start += count
+
+
+def multiply(
+    matrix: NDArray[Any], rows: Index, columns: Index, V: NDArray[Any], out: NDArray[np.float64], symmetric: bool
+) -> None:
+    """Add matrix[rows][:, columns] V to `out` (len(rows), k); sums run in the matrix's precision over 8192 columns."""
+    if isinstance(columns, slice):
+        _multiply_range(matrix, rows, columns, V, out)
+    elif symmetric and _is_all(rows, matrix.shape[0]):
+        _multiply_rows_transposed(matrix, columns, V, out)
+    else:
+        step = max(1, COPIED_VALUES // max(1, len(columns)))
+        start = 0
+        for part in pieces(rows, step):
+            tile = np.empty((length(part), len(columns)), dtype=matrix.dtype)
+            gather(matrix, part, columns, tile)
+            out[start : start + len(tile)] += _times(tile, V)
+            start += len(tile)
+
+
+def _multiply_range(
+    matrix: NDArray[Any], rows: Index, columns: slice, V: NDArray[Any], out: NDArray[np.float64]
+) -> None:
+    """The product for consecutive columns; scattered rows are copied a few at a time."""
+    # Sums over no more columns than this keep float32 rounding below 1e-6; in float64 BLAS takes all at once.
+    width = 8192 if matrix.dtype == np.float32 else max(1, matrix.shape[1])
+    height = matrix.shape[0] if isinstance(rows, slice) else max(1, COPIED_VALUES // width)
+    start = 0
+    for part in pieces(rows, height):
+        count, left = length(part), 0
+        for piece in pieces(columns, width):
+            across = length(piece)
+            out[start : start + count] += _times(matrix[part, piece], V[left : left + across])
+            left += across
+        start += count
+
+
+def _multiply_rows_transposed(
+    matrix: NDArray[Any], columns: NDArray[np.intp], V: NDArray[Any], out: NDArray[np.float64]
+) -> None:
+    """Columns of a symmetric matrix are its rows: add sum_j K[j]' V[j]."""
+    step = max(1, COPIED_VALUES // matrix.shape[1])
+    for start in range(0, len(columns), step):
+        part = matrix[columns[start : start + step]]
+        out += _times(part.T, V[start : start + step])
+
+
+def _times(A: NDArray[Any], V: NDArray[Any]) -> NDArray[Any]:
+    """A V; one vector goes through the matrix-vector routine, which reads A once at full speed."""
+    product: NDArray[Any] = A @ V[:, 0] if V.shape[1] == 1 else A @ V
+    return product.reshape(A.shape[0], V.shape[1])
+
+
+def _is_all(index: Index, n: int) -> bool:
+    """Whether an index selects everything in order."""
+    return isinstance(index, slice) and index.start == 0 and index.stop == n and (index.step or 1) == 1
