@@ -1,0 +1,8 @@
+"""Reading and writing data: svmlight, CSV, Parquet and NumPy files, and the bundled samples."""
+
+from mercer.data.dataset import Dataset
+from mercer.data.reading import FORMATS, read, write
+from mercer.data.samples import SAMPLES, benchmark, sample
+from mercer.data.scaling import Standardise
+
+__all__ = ["FORMATS", "SAMPLES", "Dataset", "Standardise", "benchmark", "read", "sample", "write"]

@@ -1,0 +1,92 @@
+"""One function to read any data file, and one to write it; the ending of the name says the format."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mercer.data.arrays import read_npy, read_npz, write_npz
+from mercer.data.dataset import Dataset, resolve_missing
+from mercer.data.files import stem_and_format
+from mercer.data.svmlight import read_svmlight, write_svmlight
+from mercer.data.tables import Target, read_csv, read_parquet, write_csv
+from mercer.errors import InvalidInput
+
+FORMATS = {
+    "svmlight": ("svm", "svmlight", "libsvm", "mlsvm", "letor", "dat", "t", "tr", "val", "scale", "txt", ""),
+    "csv": ("csv", "tsv", "data"),
+    "parquet": ("parquet", "pq"),
+    "npy": ("npy",),
+    "npz": ("npz",),
+}
+_OF_ENDING = {ending: name for name, endings in FORMATS.items() for ending in endings}
+
+
+def format_of(path: Path, format: str | None = None) -> str:
+    """Name of the format: the one given, else the one the ending stands for, else svmlight."""
+    if format is not None:
+        if format not in FORMATS:
+            raise InvalidInput(f"format={format!r} must be one of {', '.join(FORMATS)}")
+        return format
+    return _OF_ENDING.get(stem_and_format(path)[1], "svmlight")
+
+
+def read(
+    path: str | Path,
+    *,
+    target: Target = None,
+    format: str | None = None,
+    missing: str = "refuse",
+    like: Dataset | None = None,
+    sparse: bool | None = None,
+    features: int | None = None,
+    zero_based: bool | None = None,
+    multilabel: bool | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    ignore: Sequence[str | int] = (),
+    limit: int | str | None = None,
+) -> Dataset:
+    """Read a data file: svmlight / LIBSVM text, CSV (each also .gz, .xz, .bz2), Parquet, .npy or .npz.
+
+    - `target`: name or number of the target column, several of them, or False for none.  By default the column called
+      target, label, class or y, else the last one; svmlight and .npz files carry their own.
+    - `missing`: what to do with missing values: "refuse" (an error), "impute" (the mean of the column), "drop" (the
+      point) or "keep" (NaN in X).  Missing categories are rows of zeros in any case.
+    - `like`: the training data whose features, categories and imputed values this file must follow.
+    - `sparse`: True for CSR, False for dense; by default dense when a quarter of the entries are not zero.
+    - `features`, `zero_based`, `multilabel` (svmlight): the number of features, whether they count from 0 (by default
+      when a 0 occurs), whether y is a matrix of labels (by default when a line has several).
+    - `header`, `delimiter`, `ignore` (tables): whether the first line names the columns (by default when none of its
+      cells is a number), the sign between cells, and columns to leave out.
+    - `limit`: most bytes to read after decompression, by default half of free memory.
+    """
+    place = Path(path)
+    kind = format_of(place, format)
+    if kind in ("csv", "parquet"):
+        options: dict[str, Any] = {"target": target, "ignore": ignore, "like": like}
+        if kind == "csv":
+            options |= {"header": header, "delimiter": delimiter}
+    elif kind == "svmlight":
+        width = like.d if like is not None and features is None else features
+        options = {"features": width, "zero_based": zero_based, "multilabel": multilabel}
+    else:
+        options = {"target": target}
+    readers: dict[str, Callable[..., Dataset]] = {
+        "svmlight": read_svmlight, "csv": read_csv, "parquet": read_parquet, "npy": read_npy, "npz": read_npz,
+    }  # fmt: skip
+    data = readers[kind](place, sparse=sparse, limit=limit, **options)
+    if like is not None and data.d != like.d:
+        raise InvalidInput(f"{path}: has {data.d} features where the training data have {like.d}")
+    return resolve_missing(data, missing, like.imputed if like is not None else None)
+
+
+def write(path: str | Path, data: Dataset, *, format: str | None = None) -> None:
+    """Write a data file (svmlight, CSV or .npz); an existing file is replaced only when all is written."""
+    place = Path(path)
+    kind = format_of(place, format)
+    writers: dict[str, Callable[[Path, Dataset], None]] = {
+        "svmlight": write_svmlight, "csv": write_csv, "npz": write_npz,
+    }  # fmt: skip
+    if kind not in writers:
+        raise InvalidInput(f"{path}: the format {kind} is read only; write svmlight, csv or npz")
+    writers[kind](place, data)
