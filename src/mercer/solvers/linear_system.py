@@ -95,7 +95,7 @@ class LinearSystem:
 
     def _projection(self) -> Array | None:
         order = int(getattr(getattr(self.problem.gram, "kernel", None), "conditional_order", 0))
-        if order == 0:
+        if order <= 0:
             return None
         constant = np.ones((self.n, 1))
         if self.q == 0 or np.linalg.norm(constant - self.Phi @ np.linalg.lstsq(self.Phi, constant)[0]) > 1e-8 * self.n:

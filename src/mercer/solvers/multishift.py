@@ -23,7 +23,7 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solvers import conjugate_gradient
 from mercer.solvers.contract import Acceptance
 from mercer.solvers.descent import StoppingRules, relative_norm
-from mercer.solvers.linear_system import LinearSystem
+from mercer.solvers.linear_system import LinearSystem, require
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 
@@ -45,6 +45,7 @@ def solve(
 ) -> Solution:
     """The path with the problem's own C as its only value; `start` cannot be used and is ignored."""
     del start
+    require(accepts(problem))
     return solve_path(problem, [problem.C], tol=tol, monitor=monitor, iterations=iterations)[0]
 
 
