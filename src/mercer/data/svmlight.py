@@ -38,14 +38,14 @@ class _Piece:
         self.values = np.empty(entries)
         self.labels = np.empty(labels)
         complaint, place, self.facts, notes = scanner.scan(
-            text, most, powers_of_five(), self.rows, self.indices, self.values, self.labels
+            text, most, *powers_of_five(), self.rows, self.indices, self.values, self.labels
         )
         if complaint:
             raise _Fault(scanner.COMPLAINTS[complaint], int(place))
         self.indices = self.indices[: self.facts[scanner.ENTRIES]]
         self.values = self.values[: self.facts[scanner.ENTRIES]]
         self.labels = self.labels[: self.facts[scanner.LABELS]]
-        for kind, slot, start, stop in notes:
+        for kind, slot, start, stop in notes[: 4 * self.facts[scanner.NOTED]].reshape(-1, 4):
             value = float(bytes(text[start:stop]))
             if not np.isfinite(value):
                 complaint = scanner.VALUE_RANGE if kind else scanner.LABEL_RANGE

@@ -87,23 +87,24 @@ def _after_blanks(text: Any, i: Any, end: Any) -> Any:
 @exact_loop
 def _noted(slow: Any, facts: Any, kind: Any, slot: Any, start: Any, stop: Any) -> Any:
     """Note a number that is left to the caller; the list grows by doubling."""
-    used = facts[NOTED]
+    used = 4 * facts[NOTED]
     if used == len(slow):
-        longer = np.empty((2 * used + 16, 4), np.int64)
-        longer[:used] = slow
+        longer = np.empty(2 * used + 64, np.int64)
+        for k in range(used):
+            longer[k] = slow[k]
         slow = longer
-    slow[used, 0], slow[used, 1], slow[used, 2], slow[used, 3] = kind, slot, start, stop
+    slow[used], slow[used + 1], slow[used + 2], slow[used + 3] = kind, slot, start, stop
     facts[NOTED] += 1
     return slow
 
 
 @exact_loop
-def _scan_labels(text: Any, i: Any, tables: Any, labels: Any, facts: Any, slow: Any) -> Any:
+def _scan_labels(text: Any, i: Any, high: Any, low: Any, ten: Any, labels: Any, facts: Any, slow: Any) -> Any:
     """Labels at the head of a line: (complaint or 0, place, notes); a word with a colon is no label."""
     end = len(text)
     while text[i] != 113:  # "q": the query number of a line without label
         start = i
-        outcome, value, i = read_number(text, i, end, tables[0], tables[1], tables[2])
+        outcome, value, i = read_number(text, i, end, high, low, ten)
         if outcome == MALFORMED:
             return LABEL, start, slow
         if i < end and text[i] == 58:
@@ -123,7 +124,9 @@ def _scan_labels(text: Any, i: Any, tables: Any, labels: Any, facts: Any, slow: 
 
 
 @exact_loop
-def _scan_features(text: Any, i: Any, most: Any, tables: Any, indices: Any, values: Any, facts: Any, slow: Any) -> Any:
+def _scan_features(
+    text: Any, i: Any, most: Any, high: Any, low: Any, ten: Any, indices: Any, values: Any, facts: Any, slow: Any
+) -> Any:
     """Features up to the end of the line: (complaint or 0, place, notes)."""
     end = len(text)
     last = np.int64(-1)
@@ -140,7 +143,7 @@ def _scan_features(text: Any, i: Any, most: Any, tables: Any, indices: Any, valu
         if i >= end or text[i] != 58:
             return COLON, start, slow
         start = i + 1
-        outcome, value, i = read_number(text, start, end, tables[0], tables[1], tables[2])
+        outcome, value, i = read_number(text, start, end, high, low, ten)
         if outcome == MALFORMED or not _ends(text, i, end):
             return VALUE, start, slow
         if outcome == INFINITE:
@@ -175,27 +178,27 @@ def _scan_query(text: Any, i: Any) -> Any:
 
 
 @exact_loop
-def scan(text: Any, most: Any, tables: Any, rows: Any, indices: Any, values: Any, labels: Any) -> Any:
+def scan(text: Any, most: Any, high: Any, low: Any, ten: Any, rows: Any, indices: Any, values: Any, labels: Any) -> Any:
     """Fill the arrays from `text`; feature indices above `most` are refused.
 
     `rows` (n, 3) gets for each row: end of its entries, end of its labels, query number or -1.  Returns
-    (complaint or 0, its place in the text, facts, notes); a note (kind 0 label or 1 value, slot, start, stop) names a
-    number that the caller must convert from its text.
+    (complaint or 0, its place in the text, facts, notes); four numbers of notes (0 label or 1 value, slot, start, stop)
+    name a number that the caller must convert from its text.
     """
     facts = np.zeros(COUNTERS, np.int64)
     facts[SMALLEST] = MOST
-    slow = np.empty((0, 4), np.int64)
+    slow = np.empty(0, np.int64)
     i, end = 0, len(text)
     while i < end:
         i = _after_blanks(text, i, end)
         if i < end and text[i] != 10 and text[i] != 35:
-            complaint, i, slow = _scan_labels(text, i, tables, labels, facts, slow)
+            complaint, i, slow = _scan_labels(text, i, high, low, ten, labels, facts, slow)
             if complaint:
                 return complaint, i, facts, slow
             query, i = _scan_query(text, i)
             if query == -2:
                 return QUERY, i, facts, slow
-            complaint, i, slow = _scan_features(text, i, most, tables, indices, values, facts, slow)
+            complaint, i, slow = _scan_features(text, i, most, high, low, ten, indices, values, facts, slow)
             if complaint:
                 return complaint, i, facts, slow
             row = facts[ROWS]
@@ -204,4 +207,4 @@ def scan(text: Any, most: Any, tables: Any, rows: Any, indices: Any, values: Any
         while i < end and text[i] != 10:
             i += 1
         i += 1
-    return 0, 0, facts, slow[: facts[NOTED]]
+    return 0, 0, facts, slow
