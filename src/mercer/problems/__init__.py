@@ -1,6 +1,6 @@
 """The optimisation problems: one quadratic program, the zoo of machines it serves, and certificates of optimality."""
 
-from mercer.problems.base import Problem
+from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Bounds, Certificate, converged, relative_gap
 from mercer.problems.classification import NuClassification, SquaredHingeClassification, SupportVectorClassification
 from mercer.problems.one_class import OneClass
@@ -23,6 +23,7 @@ __all__ = [
     "NuClassification",
     "NuRegression",
     "OneClass",
+    "PlainProgram",
     "Problem",
     "QuadraticProgram",
     "Semiparametric",

@@ -95,6 +95,27 @@ class Problem:
         return f"{type(self).__name__}(n={self.n}, C={self.C:g}, bias={self.bias!r})"
 
 
+class PlainProgram(Problem):
+    """Any quadratic program as a problem; its free parameters are the multipliers "h" (r,) themselves."""
+
+    name: ClassVar[str] = "quadratic program"
+
+    def __init__(self, program: QuadraticProgram) -> None:
+        super().__init__(program.gram, 1.0, "none", program)
+        span = np.minimum(np.maximum(-program.lower, program.upper), np.finfo(np.float64).max)
+        self.box = np.zeros(self.n)
+        np.maximum.at(self.box, program.point, span)
+
+    def equality_multipliers(self, bias: float, **named: Any) -> Vector:
+        """Multipliers as given under "h"."""
+        _only(named, "h")
+        return np.asarray(named.get("h", np.zeros(self._program.d.size)), dtype=np.float64)
+
+    def free_parameters(self, h: Vector, coefficients: Vector) -> tuple[float, Named]:
+        """No bias; "h" as it is."""
+        return 0.0, {"h": h}
+
+
 def _only(named: Mapping[str, Any], *allowed: str) -> None:
     unknown = set(named) - set(allowed)
     if unknown:

@@ -104,7 +104,7 @@ class QuadraticProgram:
         if self.rows is not None:
             return self.rows
         assert self.groups is not None
-        return np.equal(self.groups, np.arange(self.d.size)[:, None], dtype=np.intp).astype(np.float64)
+        return np.where(self.groups == np.arange(self.d.size)[:, None], 1.0, 0.0)
 
     def coefficients(self, s: Vector) -> Vector:
         """Expansion coefficients (n,): the sum of the variables on each point."""
