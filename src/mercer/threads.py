@@ -27,6 +27,9 @@ def count() -> int:
     """Number of threads to use: MERCER_NUM_THREADS, else the cores this process may run on."""
     if getattr(_here, "inside", False):
         return 1
+    most = getattr(_here, "most", None)
+    if most is not None:
+        return int(most)
     asked = os.environ.get("MERCER_NUM_THREADS")
     if asked:
         return max(1, int(asked))
@@ -37,6 +40,18 @@ def count() -> int:
         if value.isdigit() and int(value) > 0:
             available = min(available, int(value))
     return max(1, available)
+
+
+@contextmanager
+def limit(most: int | None) -> Iterator[None]:
+    """Let this thread use `most` threads; None changes nothing, and -1 - m stands for all but m (as in joblib)."""
+    before = getattr(_here, "most", None)
+    if most is not None:
+        _here.most = max(1, most if most > 0 else count() + 1 + most)
+    try:
+        yield
+    finally:
+        _here.most = before
 
 
 def split(n: int, parts: int | None = None, step: int = 1) -> list[tuple[int, int]]:

@@ -1,0 +1,40 @@
+"""Between mercer's Monitor and scikit-learn's callbacks (1.9).
+
+An estimator with callbacks opens a task "fit" when training begins; every record a solver hands to its Monitor
+becomes a finished sub-task of it, and a callback that returns True from `on_fit_task_end` ends the training with the
+best solution so far.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mercer.solvers.monitor import Hook, Monitor, Snapshot
+from mercer.solvers.solution import Record
+
+
+def _forward(estimator: Any, context: Any, X: Any, y: Any) -> Hook:
+    """A hook of the Monitor that runs the callbacks' hooks."""
+
+    def hook(record: Record, snapshot: Snapshot | None) -> bool:
+        facts = {"iteration": record.iteration, "objective": record.primal, "gap": record.gap}
+        step = context.subcontext(task_name="iteration")
+        step.call_on_fit_task_begin(estimator=estimator, X=X, y=y, metadata=facts)
+        return bool(step.call_on_fit_task_end(estimator=estimator, X=X, y=y, metadata=facts))
+
+    return hook
+
+
+@contextmanager
+def watching(estimator: Any, X: Any, y: Any, max_time: float | None) -> Iterator[Monitor]:
+    """A Monitor for one fit, with its time limit, its Ctrl-C, and the callbacks set on the estimator."""
+    if "_skl_callbacks" not in vars(estimator):
+        with Monitor(time_limit=max_time) as monitor:
+            yield monitor
+        return
+    context = estimator._init_callback_context(max_subtasks=None)
+    context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+    with Monitor(time_limit=max_time, hooks=[_forward(estimator, context, X, y)]) as monitor:
+        yield monitor
+    # The estimator itself is fitted by now: nothing has to be put back to use it.
+    context.call_on_fit_task_end(estimator=estimator, X=X, y=y, reconstruction_attributes={})

@@ -1,0 +1,79 @@
+"""Many binary machines for k classes: who plays whom, where coefficients lie, how votes are counted.
+
+One against one has a machine for every pair i < j in lexical order, class i positive.  Support vectors are stored
+once, ordered by class and then by index.  Row r of the dual coefficients, (k - 1, n_SV), holds for a vector of class
+i its coefficient against class r if r < i, else against class r + 1 (the layout of LIBSVM).  So with D_i the
+product of the kernel values of the vectors of class i with their coefficients, (n, k - 1), the decision value of the
+pair is
+
+    f_ij(x) = D_i[x, j - 1] + D_j[x, i] + b_ij ,
+
+each kernel value is used once, and nothing is multiplied by the zeros of an (n_SV, k(k-1)/2) matrix.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Index = NDArray[np.intp]
+Counts = NDArray[np.int32]
+Matrix = NDArray[np.float64]
+
+
+def pairs_of(classes: int) -> tuple[Index, Index]:
+    """First and second class of every pair i < j, (k(k-1)/2,) each, in lexical order."""
+    first, second = np.triu_indices(classes, 1)
+    return first.astype(np.intp), second.astype(np.intp)
+
+
+def lay_out(
+    codes: Index, members: list[Index], coefficients: list[Matrix], classes: int
+) -> tuple[Index, Counts, Matrix]:
+    """Place the coefficients of all pair machines in LIBSVM's layout.
+
+    codes (n,) are the classes 0..k-1; machine p has trained on points members[p] with signed coefficients
+    coefficients[p].  Returns the support vectors' indices (n_SV,) by class and index, their number in each class (k,)
+    and the dual coefficients (k - 1, n_SV).
+    """
+    first, second = pairs_of(classes)
+    rows = np.zeros((classes - 1, len(codes)))
+    for i, j, points, values in zip(first, second, members, coefficients):
+        rows[np.where(codes[points] == i, j - 1, i), points] = values
+    support = np.flatnonzero(np.any(rows != 0.0, axis=0))
+    support = support[np.argsort(codes[support], kind="stable")]
+    counts = np.bincount(codes[support], minlength=classes)
+    return support, counts.astype(np.int32), np.ascontiguousarray(rows[:, support])
+
+
+def blocks_of(counts: Counts) -> list[slice]:
+    """Where the support vectors of each class lie."""
+    borders = np.concatenate([[0], np.cumsum(counts)])
+    return [slice(int(a), int(b)) for a, b in pairwise(borders)]
+
+
+def gather(products: list[Matrix], intercept: NDArray[np.float64]) -> Matrix:
+    """Add up the class products D_i (n, k - 1) to the pair decision values (n, k(k-1)/2)."""
+    first, second = pairs_of(len(products))
+    values = np.empty((len(products[0]), len(first)))
+    for pair, (i, j) in enumerate(zip(first, second)):
+        np.add(products[i][:, j - 1], products[j][:, i], out=values[:, pair])
+    values += intercept
+    return values
+
+
+def vote(values: Matrix, classes: int) -> Index:
+    """Class with most wins in pair decision values (n, k(k-1)/2); a tie goes to the class that comes first."""
+    first, second = pairs_of(classes)
+    pair = np.arange(len(first))
+    sides = np.zeros((len(first), classes), dtype=np.float32)
+    sides[pair, first], sides[pair, second] = 1.0, -1.0
+    wins = (values > 0.0).astype(np.float32) @ sides + np.arange(classes, dtype=np.float32)
+    return np.asarray(wins.argmax(axis=1))
+
+
+def primal_weights(dual: Matrix, vectors: Matrix, counts: Counts) -> Matrix:
+    """w_ij = sum of coefficients times vectors of a linear kernel, (k(k-1)/2, d)."""
+    products = [np.asarray((vectors[block].T @ dual[:, block].T).T) for block in blocks_of(counts)]
+    first, second = pairs_of(len(products))
+    return np.stack([products[i][j - 1] + products[j][i] for i, j in zip(first, second)])

@@ -1,0 +1,345 @@
+"""Binary machines for k classes: what SVC and NuSVC share.
+
+k > 2 classes are k(k-1)/2 machines, one for each pair ("ovo", as in scikit-learn), or k machines, one class against the
+rest ("ovr").  Inside, the first class of a pair is the positive one, as in LIBSVM; what a user sees of two classes has
+the opposite sign, so that a positive decision value means classes_[1], as in scikit-learn.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import InvalidInput
+from mercer.estimation import advice, pairwise, prediction, probability, validation
+from mercer.estimation.similarity import kind_of
+from mercer.estimation.training import TrainingSet
+from mercer.estimation.weights import class_weights, point_weights, sample_weights
+from mercer.gram import GramOperator
+from mercer.problems import Problem, SupportVectorClassification
+from mercer.solvers.monitor import Monitor
+from mercer.solvers.solution import Solution
+from mercer.svm.base import SupportVectorMachine
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Index = NDArray[np.intp]
+Counts = NDArray[np.int32]
+
+FOLDS = 5
+
+
+def _offers_probability(estimator: "Classifier") -> bool:
+    if not estimator.probability:
+        raise AttributeError("predict_proba is not available when probability=False")
+    return True
+
+
+@dataclass
+class Trained:
+    """Binary machines of one training run: expansion in LIBSVM's layout, intercepts, and where they come from."""
+
+    support: Index
+    counts: Counts
+    dual: Matrix
+    intercept: Vector
+    problems: list[Problem]
+    solutions: list[Solution]
+    members: list[Index | None]
+
+
+class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
+    """Binary machines for k classes."""
+
+    class_weight: Any
+    probability: bool
+    decision_function_shape: str
+    break_ties: bool
+    multiclass: str
+    random_state: Any
+    classes_: NDArray[Any]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SupportVectorMachine._parameter_constraints,
+        "probability": ["boolean"],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
+        "random_state": ["random_state"],
+        "multiclass": [StrOptions({"ovo", "ovr"})],
+    }
+
+    def _problem(self, gram: GramOperator, y: Vector, weights: Vector | None) -> Problem:
+        raise NotImplementedError
+
+    def _scale(self, solution: Solution) -> float:
+        """What coefficients and bias are divided by so that the margin is one."""
+        return 1.0
+
+    def _one_class_left(self) -> InvalidInput:
+        return InvalidInput("Invalid input - all samples with positive weights belong to the same class")
+
+    # Training --------------------------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Classifier":
+        """Train on points X (n, d) and labels y (n,); `sample_weight` (n,) counts repetitions of the points.
+
+        X may be dense or CSR, a list of objects for kernels on objects, or the kernel matrix (n, n) when the kernel is
+        "precomputed".
+        """
+        kind = kind_of(self.kernel, X)
+        X, y = validation.training_data(self, kind, X, y)
+        check_classification_targets(y)
+        weights = sample_weights(sample_weight, X)
+        codes = self._encode(y, weights)
+        random = check_random_state(self.random_state)
+        with self._watched(X, y) as monitor:
+            training, weights = self._training_set(kind, X, weights)
+            if training.kept is not None:
+                codes, y = codes[training.kept], y[training.kept]
+            self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
+            weights = point_weights(weights, self.class_weight_, codes)
+            if len(self.classes_) > 2 or self.probability:
+                training.hold_matrix()
+            trained = self._train(training, codes, weights, None, monitor)
+            self._keep(training, X, trained.support, trained.counts, trained.dual, trained.intercept)
+            self._certify(trained.problems, trained.solutions, single=False)
+            self._calibrate(training, codes, weights, random, monitor)
+        self._advise(training, trained)
+        return self
+
+    def _encode(self, y: NDArray[Any], weights: Vector | None) -> Index:
+        """Classes 0..k-1 (n,); classes whose points all have weight zero do not exist."""
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise InvalidInput(f"The number of classes has to be greater than one; got {len(classes)} class")
+        if weights is not None and weights.min() <= 0.0:
+            present = np.bincount(codes[weights > 0.0], minlength=len(classes)) > 0
+            if present.sum() < 2:
+                raise self._one_class_left()
+            codes = (np.cumsum(present) - 1)[codes]
+            classes = classes[present]
+        self.classes_ = classes
+        return np.asarray(codes, dtype=np.intp)
+
+    @property
+    def _paired(self) -> bool:
+        """Whether there is a machine for each of three or more pairs."""
+        return self.multiclass == "ovo" and len(self.classes_) > 2
+
+    def _tasks(self, codes: Index) -> list[tuple[Index | None, Vector | None]]:
+        """Points (None: all) and signs (None: one class is missing) of every binary machine."""
+        k = len(self.classes_)
+        if not self._paired:
+            positive = range(1) if k == 2 else range(k)
+            signs = [np.where(codes == c, 1.0, -1.0) for c in positive]
+            return [(None, s if abs(s.sum()) < len(s) else None) for s in signs]
+        of_class = [np.flatnonzero(codes == c) for c in range(k)]
+        tasks: list[tuple[Index | None, Vector | None]] = []
+        for i, j in zip(*pairwise.pairs_of(k)):
+            a, b = of_class[i], of_class[j]
+            rivals = np.concatenate([np.ones(len(a)), -np.ones(len(b))]) if len(a) and len(b) else None
+            tasks.append((np.concatenate([a, b]), rivals))
+        return tasks
+
+    def _train(
+        self, training: TrainingSet, codes: Index, weights: Vector | None, index: Index | None, monitor: Monitor
+    ) -> Trained:
+        """Train all machines on the training points at `index` (None: all); codes and weights belong to those."""
+        tasks = self._tasks(codes)
+        starts = self._starts(len(tasks)) if index is None else [None] * len(tasks)
+        problems: list[Problem] = []
+        solutions: list[Solution] = []
+        coefficients: list[Vector] = []
+        intercept = np.zeros(len(tasks))
+        for task, (members, signs) in enumerate(tasks):
+            if signs is None:
+                coefficients.append(np.zeros(len(codes) if members is None else len(members)))
+                intercept[task] = self._without_rival(codes, members, task)
+                continue
+            where = members if index is None else (index if members is None else index[members])
+            own = weights if members is None or weights is None else weights[members]
+            problem = self._problem(training.gram(where), signs, own)
+            solution = self._solve(problem, monitor, starts[task])
+            scale = self._scale(solution)
+            coefficients.append(solution.coefficients / scale if scale != 1.0 else solution.coefficients)
+            intercept[task] = float(solution.bias) / scale
+            problems.append(problem)
+            solutions.append(solution)
+        support, counts, dual = self._expansion(codes, [m for m, _ in tasks], coefficients)
+        return Trained(support, counts, dual, intercept, problems, solutions, [m for m, _ in tasks])
+
+    def _without_rival(self, codes: Index, members: Index | None, task: int) -> float:
+        """The constant answer of a machine that saw one class only, as may happen in a fold: +1, -1, or 0 for none."""
+        present = codes if members is None else codes[members]
+        if len(present) == 0:
+            return 0.0
+        first = int(pairwise.pairs_of(len(self.classes_))[0][task]) if self._paired else task
+        return 1.0 if (present == first).all() else -1.0
+
+    def _expansion(
+        self, codes: Index, members: list[Index | None], coefficients: list[Vector]
+    ) -> tuple[Index, Counts, Matrix]:
+        """Support vectors by class and index, their number in each class, and the dual coefficients."""
+        k = len(self.classes_)
+        if self._paired:
+            return pairwise.lay_out(codes, [m for m in members if m is not None], coefficients, k)
+        rows = np.stack(coefficients)
+        support = np.flatnonzero(rows.any(axis=0))
+        support = support[np.argsort(codes[support], kind="stable")]
+        return (
+            support,
+            np.bincount(codes[support], minlength=k).astype(np.int32),
+            np.ascontiguousarray(rows[:, support]),
+        )
+
+    def _public(self, dual: Matrix, intercept: Vector) -> tuple[Matrix, Vector]:
+        return (-dual, -intercept + 0.0) if len(self.classes_) == 2 else (dual, intercept)
+
+    def _advise(self, training: TrainingSet, trained: Trained) -> None:
+        """Look at the dual variables of the machine with most points."""
+        largest = max(range(len(trained.problems)), key=lambda task: trained.problems[task].n)
+        problem = trained.problems[largest]
+        if isinstance(problem, SupportVectorClassification):
+            size = np.abs(trained.solutions[largest].coefficients)
+            advice.on_width(training.kernel, size, problem.box, problem.bias == "free")
+
+    # Probabilities ---------------------------------------------------------------------------------------------
+
+    def _calibrate(
+        self, training: TrainingSet, codes: Index, weights: Vector | None, random: Any, monitor: Monitor
+    ) -> None:
+        """Platt's sigmoid of every machine, on decision values of points it was not trained on."""
+        if not self.probability:
+            self._probA = self._probB = np.empty(0)
+            return
+
+        def train(inside: Index, outside: Index) -> Matrix:
+            part = self._train(training, codes[inside], None if weights is None else weights[inside], inside, monitor)
+            return self._held_out(training, part, inside[part.support], outside)
+
+        machines = len(self._intercept_)
+        fold = probability.folds(codes, min(FOLDS, len(codes)), random)
+        values = probability.held_out_values(fold, machines, train)
+        self._probA, self._probB = np.empty(machines), np.empty(machines)
+        for task, (members, _) in enumerate(self._tasks(codes)):
+            own = np.arange(len(codes)) if members is None else members
+            first = int(pairwise.pairs_of(len(self.classes_))[0][task]) if self._paired else task
+            self._probA[task], self._probB[task] = probability.fit_sigmoid(
+                values[own, task], codes[own] == first, None if weights is None else weights[own]
+            )
+
+    def _held_out(self, training: TrainingSet, part: Trained, support: Index, outside: Index) -> Matrix:
+        """Decision values of machines trained on a fold at the points left out."""
+        blocks, coefficients = self._split(part.dual, part.counts)
+        if training.matrix is not None:
+            products = prediction.contract(training.matrix[np.ix_(outside, support)], blocks, coefficients)
+        else:
+            points, vectors = (validation.take(training.points, where) for where in (outside, support))
+            products = prediction.expand(training.kernel, points, vectors, blocks, coefficients, self.precision)
+        return self._add_up(products, part.intercept)
+
+    @available_if(_offers_probability)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Matrix:
+        """Class probabilities (n, k), from Platt's sigmoid of each machine, coupled over pairs.
+
+        The class that `predict` returns is the most probable one in every row: where the calibrated probabilities say
+        otherwise, it and the classes above it are given equal shares (see `mercer.estimation.probability.agree`).
+        """
+        check_is_fitted(self)
+        if self._probA.size == 0:
+            raise NotFittedError("predict_proba is not available when fitted with probability=False")
+        values = self._values(X)
+        wins = probability.sigmoid(values, self._probA, self._probB)
+        k = len(self.classes_)
+        if self._paired or k == 2:
+            p = probability.couple(wins, k)
+        else:
+            total = wins.sum(axis=1, keepdims=True)
+            p = np.divide(wins, total, out=np.full_like(wins, 1.0 / k), where=total > 0.0)
+        return probability.agree(p, self._decide(values))
+
+    @available_if(_offers_probability)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """Logarithms of the class probabilities (n, k)."""
+        return np.asarray(np.log(self.predict_proba(X)))
+
+    @property
+    def probA_(self) -> Vector:
+        """Slopes A of the sigmoids 1 / (1 + exp(A f + B)), one for each machine; empty without `probability`."""
+        return self._probA
+
+    @property
+    def probB_(self) -> Vector:
+        """Offsets B of the sigmoids, one for each machine; empty without `probability`."""
+        return self._probB
+
+    # Prediction ------------------------------------------------------------------------------------------------
+
+    def _split(self, dual: Matrix, counts: Counts) -> tuple[list[slice], list[Matrix]]:
+        """Blocks of support vectors with their coefficients: one for each class when there are pairs, else one."""
+        blocks = pairwise.blocks_of(counts) if self._paired else [slice(0, dual.shape[1])]
+        return blocks, [dual[:, block].T for block in blocks]
+
+    def _operands(self) -> tuple[list[slice], list[Matrix]]:
+        if self._n_support.sum() != self._dual_coef_.shape[1]:
+            raise InvalidInput(f"The internal representation of {type(self).__name__} was altered")
+        return self._split(self._dual_coef_, self._n_support)
+
+    def _add_up(self, products: list[Matrix], intercept: Vector) -> Matrix:
+        return pairwise.gather(products, intercept) if self._paired else np.asarray(products[0] + intercept)
+
+    def _combine(self, products: list[Matrix]) -> Matrix:
+        return self._add_up(products, self._intercept_)
+
+    def _decide(self, values: Matrix) -> Index:
+        """Class 0..k-1 (n,) for decision values (n, machines)."""
+        k = len(self.classes_)
+        if k == 2:
+            return np.asarray(values[:, 0] <= 0.0, dtype=np.intp)
+        if not self._paired:
+            return np.asarray(values.argmax(axis=1))
+        if self.break_ties:
+            return np.asarray(_ovr_decision_function(values < 0, -values, k).argmax(axis=1))
+        return pairwise.vote(values, k)
+
+    def decision_function(self, X: Any) -> Matrix:
+        """Decision values at X.
+
+        (n,) for two classes, positive for classes_[1].  For the pairs of k > 2 classes (n, k(k-1)/2), positive for the
+        first class of the pair, when decision_function_shape is "ovo"; (n, k), the votes plus a share of the summed
+        values, when it is "ovr".  (n, k) for one machine per class.
+        """
+        values = self._values(X)
+        k = len(self.classes_)
+        if k == 2:
+            return -values[:, 0]
+        if self._paired and self.decision_function_shape == "ovr":
+            return np.asarray(_ovr_decision_function(values < 0, -values, k))
+        return values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels (n,): by the sign for two classes, by most votes of the pairs, or by the largest value."""
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise InvalidInput("break_ties must be False when decision_function_shape is 'ovo'")
+        return self.classes_[self._decide(self._values(X))]
+
+    def _weight_vectors(self) -> Any:
+        if not self._paired:
+            return self.dual_coef_ @ self.support_vectors_
+        weights = pairwise.primal_weights(self._dual_coef_, self.support_vectors_, self._n_support)
+        if sp.issparse(self.support_vectors_):
+            kind = sp.csr_array if isinstance(self.support_vectors_, sp.sparray) else sp.csr_matrix
+            return kind(weights)
+        return weights

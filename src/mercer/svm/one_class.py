@@ -1,0 +1,111 @@
+"""One-class support vector machine: where the data are, but for a share nu of them.
+
+    min 1/2 ||f||^2 - nu (sum_i w_i) rho + sum_i w_i (rho - f(x_i))_+
+
+(Schoelkopf et al. 2001).  The decision value is f(x) - rho, positive for inliers.
+"""
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OutlierMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+
+from mercer.estimation import validation
+from mercer.estimation.similarity import kind_of
+from mercer.estimation.weights import sample_weights
+from mercer.problems import OneClass
+from mercer.svm.base import SupportVectorMachine
+
+Vector = NDArray[np.float64]
+
+
+class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]
+    """Estimate of the support of a distribution.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0, tol, shrinking, cache_size, verbose, max_iter
+        As in scikit-learn; `kernel` may also be a Kernel object.
+    nu : in (0, 1]; the share of (weighted) outliers is at most nu, that of support vectors at least nu.
+    solver, memory, precision, gap_tol, max_time, warm_start, n_jobs
+        As in `SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, dual_coef_, intercept_, offset_, n_support_, coef_, fit_status_, n_iter_, shape_fit_
+        As in scikit-learn; offset_ = -intercept_ = rho.
+    objective_, dual_objective_, gap_, stopped_, history_, solution_
+        As in `SVC`.
+
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SupportVectorMachine._parameter_constraints,
+        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        solver: str = "auto",
+        memory: int | str | None = None,
+        precision: str = "auto",
+        gap_tol: float | None = None,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.solver = solver
+        self.memory = memory
+        self.precision = precision
+        self.gap_tol = gap_tol
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "OneClassSVM":
+        """Learn the region of the points X (n, d); y is ignored, `sample_weight` (n,) counts repetitions."""
+        kind = kind_of(self.kernel, X)
+        X, _ = validation.training_data(self, kind, X)
+        with self._watched(X, None) as monitor:
+            training, weights = self._training_set(kind, X, sample_weights(sample_weight, X))
+            problem = OneClass(training.gram(), self.nu, weights)
+            self._keep_one(training, X, problem, self._solve(problem, monitor, self._starts(1)[0]))
+        self.offset_ = -self._intercept_
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """f(x) - rho, (n,): positive for inliers, negative for outliers."""
+        return self._values(X)[:, 0]
+
+    def score_samples(self, X: Any) -> Vector:
+        """f(x), (n,): the decision value without the offset."""
+        return np.asarray(self.decision_function(X) + self.offset_)
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """+1 for inliers and -1 for outliers, (n,)."""
+        return np.where(self.decision_function(X) > 0.0, 1, -1).astype(np.intp)

@@ -1,0 +1,157 @@
+"""The machines against independent references: LIBSVM through scikit-learn, and the interior point."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn.svm
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine, make_blobs
+from sklearn.preprocessing import StandardScaler
+
+from mercer.gram import Gram
+from mercer.problems import (
+    NuClassification,
+    NuRegression,
+    OneClass,
+    SupportVectorClassification,
+    SupportVectorRegression,
+)
+from mercer.solvers import interior_point
+from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+KERNELS = [
+    {"kernel": "rbf"},
+    {"kernel": "linear"},
+    {"kernel": "poly", "degree": 2, "coef0": 1.0},
+    {"kernel": "rbf", "gamma": "auto", "C": 10.0},
+]
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def assert_same_decisions(ours, theirs, X, visible=1e-3):
+    """Labels agree wherever no decision value of LIBSVM is closer to zero than `visible`."""
+    values = theirs.decision_function(X)
+    clear = (np.abs(values) > visible) if values.ndim == 1 else (np.abs(values) > visible).all(axis=1)
+    np.testing.assert_array_equal(ours.predict(X)[clear], theirs.predict(X)[clear])
+    np.testing.assert_allclose(ours.decision_function(X), values, atol=2e-2 * max(1.0, np.abs(values).max()))
+
+
+@pytest.mark.parametrize("parameters", KERNELS)
+@pytest.mark.parametrize("load", [load_breast_cancer, load_iris, load_wine])
+def test_svc_decides_as_libsvm(load, parameters):
+    X, y = scaled(load)
+    shape = {"decision_function_shape": "ovo", "tol": 1e-4}
+    ours = SVC(**parameters, **shape).fit(X, y)
+    theirs = sklearn.svm.SVC(**parameters, **shape).fit(X, y)
+    assert_same_decisions(ours, theirs, X)
+    assert abs(len(ours.support_) - len(theirs.support_)) <= 0.03 * len(theirs.support_) + 1
+    assert ours.n_support_.sum() == len(ours.support_)
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
+def test_nusvc_decides_as_libsvm(load):
+    X, y = scaled(load)
+    ours = NuSVC(nu=0.2, decision_function_shape="ovo", tol=1e-5).fit(X, y)
+    theirs = sklearn.svm.NuSVC(nu=0.2, decision_function_shape="ovo", tol=1e-5).fit(X, y)
+    assert_same_decisions(ours, theirs, X)
+
+
+@pytest.mark.parametrize("name, parameters", [("SVR", {"C": 5.0, "epsilon": 0.1}), ("NuSVR", {"C": 5.0, "nu": 0.4})])
+def test_regression_predicts_as_libsvm(name, parameters):
+    X, y = scaled(load_diabetes)
+    y = (y - y.mean()) / y.std()
+    ours = getattr(__import__("mercer.svm").svm, name)(tol=1e-5, **parameters).fit(X, y)
+    theirs = getattr(sklearn.svm, name)(tol=1e-5, **parameters).fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=2e-3)
+
+
+def test_one_class_decides_as_libsvm():
+    X, _ = scaled(load_wine)
+    ours = OneClassSVM(nu=0.2, tol=1e-6).fit(X)
+    theirs = sklearn.svm.OneClassSVM(nu=0.2, tol=1e-6).fit(X)
+    clear = np.abs(theirs.decision_function(X)) > 1e-3
+    np.testing.assert_array_equal(ours.predict(X)[clear], theirs.predict(X)[clear])
+    np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), atol=1e-2)
+    np.testing.assert_allclose(ours.offset_, theirs.offset_, atol=1e-3)
+
+
+def problems(gram, X, y):
+    signs = np.where(y == 0, 1.0, -1.0)
+    t = X[:, 0] + 0.3 * np.sin(7 * X[:, 1])
+    yield SVC(C=2.0), y, SupportVectorClassification(gram, signs, 2.0)
+    yield SVC(bias="none"), y, SupportVectorClassification(gram, signs, 1.0, bias="none")
+    yield SVC(bias="penalised"), y, SupportVectorClassification(gram, signs, 1.0, bias="penalised")
+    yield NuSVC(nu=0.3), y, NuClassification(gram, signs, 0.3)
+    yield SVR(C=2.0, epsilon=0.05), t, SupportVectorRegression(gram, t, 2.0, 0.05)
+    yield SVR(bias="none"), t, SupportVectorRegression(gram, t, 1.0, 0.1, bias="none")
+    yield NuSVR(nu=0.3), t, NuRegression(gram, t, 1.0, 0.3)
+    yield OneClassSVM(nu=0.3), t, OneClass(gram, 0.3)
+
+
+def test_objective_is_that_of_the_interior_point():
+    X, y = scaled(load_breast_cancer)
+    X, y = X[:150], y[:150]
+    gram = Gram(SVC().fit(X, y)._kernel, X)
+    for machine, target, problem in problems(gram, X, y):
+        machine.set_params(tol=1e-6).fit(X, target)
+        best = interior_point.solve(problem, tol=1e-9)
+        assert machine.objective_ == pytest.approx(best.primal, rel=1e-5)
+        assert machine.dual_objective_ == pytest.approx(best.dual, rel=1e-5)
+        assert 0.0 <= machine.gap_ <= 1e-4 * abs(machine.objective_)
+        assert machine.stopped_ == "converged"
+        assert machine.fit_status_ == 0
+
+
+def test_expansion_of_many_classes_is_libsvms():
+    X, y = make_blobs(120, centers=6, n_features=3, cluster_std=2.5, random_state=3)
+    ours = SVC(tol=1e-9, decision_function_shape="ovo").fit(X, y)
+    theirs = sklearn.svm.SVC(tol=1e-9, decision_function_shape="ovo").fit(X, y)
+    np.testing.assert_array_equal(ours.support_, theirs.support_)
+    np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, atol=1e-6)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-6)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
+    for shape in ("ovo", "ovr"):
+        ours.decision_function_shape = theirs.decision_function_shape = shape
+        np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+def test_one_against_the_rest_is_k_binary_machines():
+    X, y = scaled(load_wine)
+    ours = SVC(multiclass="ovr", tol=1e-6).fit(X, y)
+    for c in range(3):
+        binary = sklearn.svm.SVC(tol=1e-6).fit(X, y == c)
+        np.testing.assert_allclose(ours.decision_function(X)[:, c], binary.decision_function(X), atol=1e-4)
+    np.testing.assert_array_equal(ours.predict(X), ours.decision_function(X).argmax(axis=1))
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("size", [60, 1200])
+def test_sparse_data_of_either_index_type_give_the_dense_machine(index, size):
+    random = np.random.default_rng(0)
+    dense = random.normal(size=(size, 2000 if size > 1000 else 30)) * (random.random((size, 1)) < 0.9)
+    dense *= random.random(dense.shape) < 0.02 if size > 1000 else 1.0
+    y = (dense[:, :5].sum(axis=1) > 0).astype(int)
+    X = sp.csr_array(dense)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    ours = SVC(gamma=0.02, tol=1e-5).fit(X, y)
+    reference = SVC(gamma=0.02, tol=1e-5).fit(dense, y)
+    assert sp.issparse(ours.support_vectors_)
+    np.testing.assert_allclose(ours.decision_function(X), reference.decision_function(dense), atol=1e-4)
+    np.testing.assert_allclose(ours.decision_function(dense), ours.decision_function(X), atol=2e-5)
+
+
+def test_predictions_in_single_precision_are_those_in_double():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(1500, 10))
+    y = (np.sin(2 * X[:, 0]) + X[:, 1] > 0).astype(int)
+    machine = SVC(C=10.0).fit(X, y)
+    points = random.normal(size=(4000, 10))
+    assert len(points) * len(machine.support_) > 1 << 20
+    fast = machine.decision_function(points)
+    exact = machine.set_params(precision="float64").decision_function(points)
+    np.testing.assert_allclose(fast, exact, atol=1e-4)

@@ -1,0 +1,16 @@
+"""scikit-learn's common checks of estimators, without a single expected failure."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+# The checks of sample weights compare predictions to seven digits, so that the machines have to be solved that far.
+MACHINES = [machine(tol=1e-10) for machine in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)]
+VARIANTS = [SVC(kernel="precomputed"), SVR(kernel="precomputed"), SVC(multiclass="ovr"), SVC(bias="penalised")]
+
+
+@pytest.mark.filterwarnings("ignore::mercer.errors.Advice")
+@parametrize_with_checks(MACHINES + VARIANTS[:2])
+def test_scikit_learn_estimator_check(estimator, check):
+    check(estimator)
