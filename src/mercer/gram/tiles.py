@@ -196,7 +196,7 @@ def _sparse_fill(
     m = columns.shape[0]
     slab = np.zeros((d, width), values.dtype)
     row = np.empty(width, values.dtype)
-    offsets = np.empty(width, values.dtype)
+    offsets = np.zeros(width, values.dtype)
     for left in range(0, m, width):
         right = min(m, left + width)
         _sparse_slab(zptr, zindices, zvalues, columns, left, right, slab)
@@ -237,7 +237,7 @@ def _sparse_multiply(
     k = W.shape[1]
     slab = np.zeros((d, width), values.dtype)
     row = np.empty(width, values.dtype)
-    offsets = np.empty(width, values.dtype)
+    offsets = np.zeros(width, values.dtype)
     weights = np.zeros((k, width), values.dtype)
     for left in range(0, m, width):
         right = min(m, left + width)
@@ -279,14 +279,23 @@ class Points:
             squares = sp.csr_array((self.values.astype(np.float64) ** 2, self.indices, self.indptr), shape=X.shape)
             norms = np.asarray(squares.sum(axis=1)).ravel()
         else:
-            U = np.array(X, dtype=np.float64) if shift is not None else np.asarray(X)
-            if shift is not None:
-                U -= shift
-            if np.ndim(factor) or factor != 1.0:
-                U = U * factor
-            self.U = np.ascontiguousarray(U, dtype=dtype)
+            self.U = _scaled(X, factor, shift, dtype)
             norms = np.einsum("ij,ij->i", self.U, self.U, dtype=np.float64) if distances else np.zeros(0)
         self.a = (0.5 * norms if distances else np.zeros(self.n)).astype(dtype)
+
+
+def _scaled(X: Any, factor: Any, shift: NDArray[np.float64] | None, dtype: Any) -> NDArray[Any]:
+    """(X - shift) factor in `dtype`, computed in float64 a few rows at a time so that no second copy is made."""
+    if shift is None and np.ndim(factor) == 0 and factor == 1.0:
+        return np.ascontiguousarray(X, dtype=dtype)
+    U = np.empty(X.shape, dtype)
+    step = max(1, (1 << 16) // max(1, X.shape[1]))
+    for start in range(0, len(U), step):
+        part = X[start : start + step].astype(np.float64)
+        if shift is not None:
+            part -= shift
+        U[start : start + step] = part * factor
+    return U
 
 
 def worth_densifying(X: Any) -> bool:
@@ -311,7 +320,7 @@ class Tiles:
             Z = Z.toarray() if sp.issparse(Z) else sp.csr_array(Z)
         shift = None
         if distances and not sp.issparse(X):
-            shift = np.asarray(X, dtype=np.float64).mean(axis=0) if X.shape[0] else None
+            shift = X.mean(axis=0, dtype=np.float64) if X.shape[0] else None
         self._weights, self._shift = weights, shift
         self.left = Points(X, weights, shift, distances, self.dtype)
         self.right = self.left if Z is None else Points(Z, weights, shift, distances, self.dtype)

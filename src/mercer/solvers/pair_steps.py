@@ -1,0 +1,274 @@
+"""Sequential minimal optimisation on a stored kernel matrix: the loops.
+
+    minimise  1/2 s'Ks + p's + 1/2 sum_i r_i s_i^2     lower <= s <= upper,  sum of s over each group fixed
+
+in signed variables s, several of which may belong to one point (epsilon-insensitive regression has two, one for each
+side of the tube).  With F = K s summed over a point's variables, variable (l, k), the l-th of point k, has the gradient
+
+    G_lk = F_k + p_lk + r_lk s_lk.
+
+A step takes the variable i of smallest G among those that may rise and, in the same group, the variable j among those
+that may fall which promises the largest decrease (G_j - G_i)^2 / (2 eta), eta = K_ii + K_jj - 2 K_ij + r_i + r_j
+(Fan, Chen and Lin 2005, working set selection 2), moves s_i up and s_j down by the same amount, and updates F.  The
+largest G_j - G_i is the classical violation of the optimality conditions; the loop ends when it is at most `tol`.
+Variables in no group move alone (no bias).
+
+Everything runs over contiguous arrays of length n: `rise` and `fall` hold p + r s, or a huge number of the sign that
+keeps a variable out where it may not rise or fall.  Points may be two contiguous stretches of a larger matrix, so that
+many pairs of classes can be trained on one matrix without a copy.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from mercer.compiled import greater, lesser, loop
+
+# Stands for "may not move"; a number that float32 holds too.
+NEVER = 1e30
+CHUNK = 64
+# A curvature this far below the diagonal is round-off of a flat direction.
+FLAT = 1e-12
+
+
+@loop
+def _lowest_sum(F: Any, offset: Any) -> Any:
+    """Smallest F + offset."""
+    lowest = 2.0 * NEVER
+    for k in range(F.shape[0]):
+        lowest = lesser(lowest, F[k] + offset[k])
+    return lowest
+
+
+@loop
+def _smallest(F: Any, offset: Any) -> Any:
+    """Value and position of the smallest F + offset."""
+    n = F.shape[0]
+    best = 2.0 * NEVER
+    start = 0
+    for left in range(0, n, CHUNK):
+        right = min(n, left + CHUNK)
+        lowest = _lowest_sum(F[left:right], offset[left:right])
+        if lowest < best:
+            best = lowest
+            start = left
+    values, offsets = F[start : start + CHUNK], offset[start : start + CHUNK]
+    for k in range(values.shape[0]):
+        if values[k] + offsets[k] <= best:
+            return best, start + k
+    return best, start
+
+
+@loop
+def _highest_gain(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any) -> Any:
+    """Largest gain (G_j - level)^2 / eta_j and largest G_j - level."""
+    zero = np.float32(0.0)
+    two = np.float32(2.0)
+    flat = np.float32(FLAT)
+    highest = np.float32(-1.0)
+    widest = -NEVER
+    for k in range(F.shape[0]):
+        slope = F[k] + offset[k] - level
+        widest = greater(widest, slope)
+        rise = greater(np.float32(slope), zero)
+        eta = greater(own + curvature[k] - two * np.float32(row[k]), flat)
+        highest = greater(highest, rise * rise / eta)
+    return highest, widest
+
+
+@loop
+def _steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any, first: Any) -> Any:
+    """Largest gain, its position, and the largest G_j - level, over the points first, first + 1, ...
+
+    `row` holds K between the chosen point and these points, `curvature` their K_kk + r_k, `own` that of the chosen one.
+    """
+    n = row.shape[0]
+    best = np.float32(-1.0)
+    start = 0
+    widest = -NEVER
+    values, offsets, bends = F[first : first + n], offset[first : first + n], curvature[first : first + n]
+    for left in range(0, n, CHUNK):
+        right = min(n, left + CHUNK)
+        gain, wide = _highest_gain(
+            values[left:right], offsets[left:right], row[left:right], bends[left:right], own, level
+        )
+        widest = max(widest, wide)
+        if gain > best:
+            best = gain
+            start = left
+    position = start
+    value = np.float32(-1.0)
+    for k in range(start, min(n, start + CHUNK)):
+        rise = max(np.float32(values[k] + offsets[k] - level), np.float32(0.0))
+        eta = max(own + bends[k] - np.float32(2.0) * np.float32(row[k]), np.float32(FLAT))
+        if rise * rise / eta > value:
+            value = rise * rise / eta
+            position = k
+    return best, first + position, widest
+
+
+@loop
+def _shift(F: Any, row: Any, other: Any, amount: float, first: int) -> None:
+    """F[first:] += amount (row - other)."""
+    for k in range(row.shape[0]):
+        F[first + k] += amount * (np.float64(row[k]) - np.float64(other[k]))
+
+
+@loop
+def _shift_one(F: Any, row: Any, amount: float, first: int) -> None:
+    """F[first:] += amount row."""
+    for k in range(row.shape[0]):
+        F[first + k] += amount * np.float64(row[k])
+
+
+@loop
+def _offsets(linear: Any, ridge: Any, lower: Any, upper: Any, s: Any, group: Any, rise: Any, fall: Any) -> None:
+    """Fill rise and fall (groups, layers, n) from the variables (layers, n)."""
+    layers, n = s.shape
+    for g in range(rise.shape[0]):
+        for l in range(layers):
+            for k in range(n):
+                base = linear[l, k] + ridge[l, k] * s[l, k]
+                member = group[l, k] == g
+                rise[g, l, k] = base if member and s[l, k] < upper[l, k] else NEVER
+                fall[g, l, k] = base if member and s[l, k] > lower[l, k] else -NEVER
+
+
+@loop
+def _refresh(linear: Any, ridge: Any, lower: Any, upper: Any, s: Any, rise: Any, fall: Any, l: int, k: int) -> None:
+    """Bring the offsets of one variable up to date; rise and fall are those of its group (layers, n)."""
+    base = linear[l, k] + ridge[l, k] * s[l, k]
+    rise[l, k] = base if s[l, k] < upper[l, k] else NEVER
+    fall[l, k] = base if s[l, k] > lower[l, k] else -NEVER
+
+
+@loop
+def minimise_pairs(
+    K: Any,
+    first: int,
+    middle: int,
+    second: int,
+    diagonal: Any,
+    F: Any,
+    s: Any,
+    linear: Any,
+    ridge: Any,
+    lower: Any,
+    upper: Any,
+    group: Any,
+    groups: int,
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float]:
+    """Pair steps until the violation is at most tol; F (n,) and s (layers, n) are updated in place.
+
+    Local point k is matrix row first + k for k < middle and second + k - middle from there on.
+    Returns the number of steps and the last violation seen.
+    """
+    layers, n = s.shape
+    rise = np.empty((groups, layers, n))
+    fall = np.empty((groups, layers, n))
+    _offsets(linear, ridge, lower, upper, s, group, rise, fall)
+    curvature = np.empty((layers, n), np.float32)
+    for l in range(layers):
+        for k in range(n):
+            curvature[l, k] = diagonal[k] + ridge[l, k]
+    steps = 0
+    violation = 0.0
+    while True:
+        violation = -1.0
+        i = li = j = lj = g = 0
+        level = 0.0
+        for h in range(groups):
+            lowest = 2.0 * NEVER
+            at = layer = 0
+            for l in range(layers):
+                value, position = _smallest(F, rise[h, l])
+                if value < lowest:
+                    lowest, at, layer = value, position, l
+            if lowest > 0.5 * NEVER:
+                continue
+            row = K[first + at] if at < middle else K[second + at - middle]
+            own = curvature[layer, at]
+            gain = np.float32(-1.0)
+            partner = partner_layer = 0
+            widest = -NEVER
+            for l in range(layers):
+                a, p, w = _steepest(F, fall[h, l], row[first : first + middle], curvature[l], own, lowest, 0)
+                if a > gain:
+                    gain, partner, partner_layer = a, p, l
+                widest = max(widest, w)
+                if n > middle:
+                    a, p, w = _steepest(
+                        F, fall[h, l], row[second : second + n - middle], curvature[l], own, lowest, middle
+                    )
+                    if a > gain:
+                        gain, partner, partner_layer = a, p, l
+                    widest = max(widest, w)
+            if widest > violation:
+                violation = widest
+                i, li, j, lj, g, level = at, layer, partner, partner_layer, h, lowest
+        if violation <= tol or steps >= max_steps:
+            break
+        row = K[first + i] if i < middle else K[second + i - middle]
+        other = K[first + j] if j < middle else K[second + j - middle]
+        shared = row[first + j] if j < middle else row[second + j - middle]
+        bends = diagonal[i] + ridge[li, i] + diagonal[j] + ridge[lj, j]
+        eta = max(bends - 2.0 * shared, FLAT)
+        slope = F[j] + fall[g, lj, j] - level
+        room_up = upper[li, i] - s[li, i]
+        room_down = s[lj, j] - lower[lj, j]
+        step = min(slope / eta, room_up, room_down)
+        s[li, i] = upper[li, i] if step >= room_up else s[li, i] + step
+        s[lj, j] = lower[lj, j] if step >= room_down else s[lj, j] - step
+        _shift(F, row[first : first + middle], other[first : first + middle], step, 0)
+        if n > middle:
+            _shift(F, row[second : second + n - middle], other[second : second + n - middle], step, middle)
+        _refresh(linear, ridge, lower, upper, s, rise[g], fall[g], li, i)
+        _refresh(linear, ridge, lower, upper, s, rise[g], fall[g], lj, j)
+        steps += 1
+    return steps, max(violation, 0.0)
+
+
+@loop
+def minimise_singles(
+    K: Any,
+    diagonal: Any,
+    F: Any,
+    s: Any,
+    linear: Any,
+    ridge: Any,
+    lower: Any,
+    upper: Any,
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float]:
+    """One-variable steps for problems without equality: the variable of largest gain G^2 / (2 (K_kk + r)) moves.
+
+    F (n,) and s (layers, n) are updated in place.  Returns the number of steps and the largest |G| of a variable that
+    may follow it.
+    """
+    layers, n = s.shape
+    steps = 0
+    violation = 0.0
+    while True:
+        best = 0.0
+        violation = 0.0
+        at = layer = 0
+        slope = 0.0
+        for l in range(layers):
+            for k in range(n):
+                G = F[k] + linear[l, k] + ridge[l, k] * s[l, k]
+                if (G < 0.0 and s[l, k] < upper[l, k]) or (G > 0.0 and s[l, k] > lower[l, k]):
+                    violation = max(violation, abs(G))
+                    gain = G * G / max(diagonal[k] + ridge[l, k], FLAT)
+                    if gain > best:
+                        best, at, layer, slope = gain, k, l, G
+        if violation <= tol or steps >= max_steps:
+            break
+        step = -slope / max(diagonal[at] + ridge[layer, at], FLAT)
+        moved = min(max(s[layer, at] + step, lower[layer, at]), upper[layer, at])
+        _shift_one(F, K[at], moved - s[layer, at], 0)
+        s[layer, at] = moved
+        steps += 1
+    return steps, violation
