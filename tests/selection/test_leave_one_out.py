@@ -178,3 +178,14 @@ def test_dependent_border_and_bad_weights_and_shapes_are_named():
         leave_one_out(K, y, 1.0, weights=np.zeros(4))
     with pytest.raises(InvalidInput, match="square"):
         leave_one_out(np.eye(3), y, 1.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_conditionally_positive_definite_kernel_equals_retraining(weighted):
+    X, Y, w = problem(11)
+    w = np.where(np.arange(len(X)) % 5 == 0, 0.0, w) if weighted else np.ones(len(X))
+    K, P = -np.sqrt(1.0 + np.sum((X[:, None] - X) ** 2, axis=2)), np.ones((len(X), 1))
+    found = leave_one_out(K, Y, 0.3, weights=w, border=P, projected=True)
+    np.testing.assert_allclose(found.predictions, retrained(K, Y, 0.3, w, P), rtol=1e-10, atol=1e-10)
+    with pytest.raises(NotPositiveDefinite):
+        leave_one_out(K, Y, 0.3, border=P)

@@ -8,6 +8,9 @@ with A = D K D, B = D P, Z = D Y and c = D a.  P (n, q) holds the functions that
 a free bias, and the basis of a semiparametric model.  A penalised bias is the kernel K + 1.  Scaling by D keeps the
 matrix symmetric, makes r a pure shift whatever the weights, and lets every C share one reduction of A.
 
+A kernel that is only conditionally positive definite is brought into this shape by `projected`: with Q an orthonormal
+basis of B, P = I - QQ' and P A P in the place of A leave G and a unchanged and move only b.
+
 Points of weight zero take no part in training: they are set aside here, and what a machine that never saw them says
 about them is their leave-one-out value.
 """
@@ -41,6 +44,7 @@ class Bordered:
     across: Array
     outside: Array
     all_targets: Array
+    moved: Array | None = None  # (q, m): b is off by moved @ a where A was projected
 
     @property
     def columns(self) -> Array:
@@ -55,11 +59,13 @@ def bordered(
     weights: ArrayLike | None = None,
     border: ArrayLike | None = None,
     constant: float = 0.0,
+    projected: bool = False,
     overwrite: bool = False,
 ) -> Bordered:
     """State the problem of kernel matrix K (n, n), targets Y (n,) or (n, k), weights (n,) and border P (n, q).
 
-    `constant` is added to every kernel value: 1 for a penalised bias.  With `overwrite` the memory of K is reused.
+    `constant` is added to every kernel value: 1 for a penalised bias.  `projected`: K is positive definite only on
+    vectors orthogonal to the border.  With `overwrite` the memory of K is reused.
     """
     kernel = np.asarray(K, dtype=np.float64)
     targets = np.asarray(Y, dtype=np.float64)
@@ -81,17 +87,29 @@ def bordered(
     if weights is not None:
         A *= scale[:, None]
         A *= scale
+    B = scale[:, None] * P[used]
+    moved = _project(A, B) if projected and B.shape[1] else None
     return Bordered(
         matrix=A,
         targets=scale[:, None] * targets[used],
-        border=scale[:, None] * P[used],
+        border=B,
         scale=scale,
         used=used,
         unused=unused,
         across=kernel[np.ix_(unused, used)] + constant if unused.size else np.empty((0, used.size)),
         outside=P[unused],
         all_targets=targets,
+        moved=moved,
     )
+
+
+def _project(A: Array, B: Array) -> Array:
+    """Write P A P over A, and return (q, m) what of b that moves: B b = B b' - Q Q'A a."""
+    Q, R = np.linalg.qr(B)
+    seen = Q.T @ A
+    A -= Q @ seen
+    A -= (A @ Q) @ Q.T
+    return np.asarray(np.linalg.solve(R, seen))
 
 
 def _own(kernel: Array, used: NDArray[np.intp], overwrite: bool) -> Array:

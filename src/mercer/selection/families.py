@@ -130,7 +130,7 @@ class Parameters:
         self.start = np.full(len(names), distance_scale(X) / np.sqrt(2.0)) if start is None else start
         known = self.kernel(self.start).derivatives(X[:2])
         for name in names:
-            if np.ndim(known.get(name)) != 2:
+            if name not in known or np.ndim(known[name]) != 2:
                 raise InvalidInput(f"{kernel!r} gives no derivative by {name}: set it to a number.")
 
     def kernel(self, theta: Array) -> Kernel:

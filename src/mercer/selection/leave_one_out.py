@@ -76,16 +76,18 @@ def leave_one_out(
     weights: ArrayLike | None = None,
     border: ArrayLike | None = None,
     constant: float = 0.0,
+    projected: bool = False,
     overwrite: bool = False,
 ) -> LeaveOneOut:
     """Leave-one-out of the machine with kernel matrix K (n, n), targets Y (n,) or (n, k) and ridge r = 1/C.
 
     border (n, q): the functions outside the penalty, a column of ones for a free bias; constant: added to every
-    kernel value, 1 for a penalised bias; weights (n,): the ridge of point i is r / w_i.  Costs 2/3 n^3 operations.
+    kernel value, 1 for a penalised bias; weights (n,): the ridge of point i is r / w_i; projected: K is positive
+    definite only on vectors orthogonal to the border; overwrite: the memory of K is reused.  Costs 2/3 n^3 operations.
     """
     if not ridge >= 0 or not np.isfinite(ridge):
         raise InvalidInput(f"ridge must be a finite number, at least 0; it is {ridge!r}.")
-    system = bordered(K, Y, weights=weights, border=border, constant=constant, overwrite=overwrite)
+    system = bordered(K, Y, weights=weights, border=border, constant=constant, projected=projected, overwrite=overwrite)
     columns = system.columns
     factor = cholesky(system.matrix, ridge)
     solved = cho_solve((factor, True), columns, check_finite=False)
@@ -109,6 +111,8 @@ def summarise(system: Bordered, columns: Array, ridge: float, solved: Array, dia
     """Leave-one-out from S = (A + r I)^-1 [B, Z] (m, q + k) and the diagonal of (A + r I)^-1 (m,)."""
     q, scale, n = system.border.shape[1], system.scale, len(system.all_targets)
     a, b, U = eliminate(solved, columns, q)
+    if system.moved is not None:
+        b = b - system.moved @ a
     G = diagonal - np.einsum("ij,ij->i", U, U)
     m, trace = len(G), float(np.sum(G))
     k = system.targets.shape[1]

@@ -95,16 +95,17 @@ def regularisation_path(
     constant: float = 0.0,
     criterion: Criterion = "loo",
     road: Road | Literal["auto"] = "auto",
+    projected: bool = False,
     overwrite: bool = False,
 ) -> Path:
     """Every criterion at every C (v,) for kernel matrix K (n, n) and targets Y (n,) or (n, k).
 
     criterion "loo" chooses the least mean squared leave-one-out residual, "error" the fewest leave-one-out
     misclassifications (ties by the residual), "gcv" generalised cross-validation, for which the leave-one-out itself
-    is not computed.  weights, border, constant, overwrite: as in `leave_one_out`.
+    is not computed.  weights, border, constant, projected, overwrite: as in `leave_one_out`.
     """
     values = _check(C)
-    system = bordered(K, Y, weights=weights, border=border, constant=constant, overwrite=overwrite)
+    system = bordered(K, Y, weights=weights, border=border, constant=constant, projected=projected, overwrite=overwrite)
     gcv_only = criterion == "gcv"
     chosen: Road = choose_road(len(system.scale), len(values), gcv_only=gcv_only) if road == "auto" else road
     reduction: Reduction

@@ -1,0 +1,160 @@
+"""C and kernel parameters by leave-one-out, for a machine that was asked to choose them.
+
+    C = "loo" or "gcv", or a list of values      the path of C, from one reduction of the kernel matrix
+    a kernel with sigma = "loo"                  descent on leave-one-out, over C as well unless it is a number
+
+Past `LARGEST` points, or where three kernel matrices do not fit in the memory budget, a sample of the points decides,
+with a word of Advice.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import Advice, InvalidInput
+from mercer.estimation.similarity import is_linear
+from mercer.estimation.validation import take
+from mercer.gram import Gram
+from mercer.gram.memory import budget
+from mercer.kernels import Kernel, median_sigma
+from mercer.selection.descent import SurfacePoint, search
+from mercer.selection.families import family_of
+from mercer.selection.leave_one_out import LeaveOneOut
+from mercer.selection.regularisation_path import Path, default_values, linear_path, regularisation_path
+
+Array = NDArray[np.float64]
+
+LARGEST = 6000  # points that decide together; a path takes about 20 s there on two cores
+VALUES = 101
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The kernel and C, the leave-one-out behind them where it covers all points, and what was evaluated."""
+
+    kernel: Kernel
+    C: float
+    leave_one_out: LeaveOneOut | None
+    surface: tuple[SurfacePoint, ...]
+    path: Path | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a machine wants chosen: targets Y (n, k), weights (n,) or None, border (n, q), constant of the bias."""
+
+    Y: Array
+    weights: Array | None
+    border: Array
+    constant: float
+    memory: int | str | None
+
+    def part(self, index: NDArray[np.intp]) -> "Task":
+        """The same for some of the points."""
+        weights = None if self.weights is None else self.weights[index]
+        return Task(self.Y[index], weights, self.border[index], self.constant, self.memory)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of the functions of `mercer.selection`."""
+        return {"weights": self.weights, "border": self.border, "constant": self.constant}
+
+
+def with_median(kernel: Kernel, X: Any) -> Kernel:
+    """The kernel with every width that follows the rule "median" set."""
+    names = [name for name, rule in kernel.placeholders.items() if rule == "median"]
+    if not names:
+        return kernel
+    sigma = median_sigma(X)
+    return kernel.with_parameters(**dict.fromkeys(names, sigma))
+
+
+def choose(kernel: Kernel, C: Any, X: Any, matrix: Any, task: Task) -> Chosen:
+    """Kernel and C for points X (n, d), or for a given matrix (n, n)."""
+    kernel = kernel if matrix is not None else with_median(kernel, X)
+    if kernel.placeholders:
+        return _by_descent(kernel, C, X, task)
+    if not isinstance(C, str) and np.ndim(C) == 0:
+        return Chosen(kernel, float(C), None, (), None)
+    return _by_path(kernel, C, X, matrix, task)
+
+
+def _by_descent(kernel: Kernel, C: Any, X: Any, task: Task) -> Chosen:
+    """Widths, and C unless it is a number."""
+    if np.ndim(C) > 0:
+        raise InvalidInput("C must be a number, 'loo' or 'gcv' where the kernel's width is chosen by leave-one-out.")
+    fixed = None if isinstance(C, str) else float(C)
+    largest = _limit(len(task.Y), task.memory, matrices=6)
+    _advise(len(task.Y), largest)
+    found = search(
+        family_of(kernel, X),
+        task.Y,
+        C=fixed,
+        criterion="gcv" if C == "gcv" else "loo",
+        largest=largest,
+        sample=min(800, largest),
+        **task.options,
+    )
+    return Chosen(found.kernel, found.C, found.leave_one_out, found.surface, None)
+
+
+def _by_path(kernel: Kernel, C: Any, X: Any, matrix: Any, task: Task) -> Chosen:
+    """C alone."""
+    n = len(task.Y)
+    criterion: Any = "gcv" if isinstance(C, str) and C == "gcv" else "loo"
+    if matrix is None and is_linear(kernel) and isinstance(X, np.ndarray) and X.shape[1] < n:
+        features = np.hstack([X, np.full((n, 1), np.sqrt(task.constant))]) if task.constant else X
+        scale = float(np.mean(np.einsum("ij,ij->i", X, X)))
+        weights, border = task.weights, task.border
+        path = linear_path(features, task.Y, _values(C, scale), weights=weights, border=border, criterion=criterion)
+        return _from_path(kernel, path, n)
+    largest = _limit(n, task.memory, matrices=4)
+    if n > largest:
+        _advise(n, largest)
+        index = np.sort(np.random.default_rng(0).choice(n, largest, replace=False))
+        matrix = None if matrix is None else matrix[np.ix_(index, index)]
+        X, task = (X if X is None else take(X, index)), task.part(index)
+    own = matrix is None
+    K = Gram(kernel, X, storage="streamed", memory=task.memory).dense() if own else matrix
+    values = _values(C, float(np.mean(np.diagonal(K))))
+    path = regularisation_path(
+        K,
+        task.Y,
+        values,
+        criterion=criterion,
+        projected=kernel.conditional_order > 0,
+        overwrite=own,
+        **task.options,
+    )
+    return _from_path(kernel, path, n)
+
+
+def _from_path(kernel: Kernel, path: Path, n: int) -> Chosen:
+    used = n if path.best is None else len(path.best.targets)
+    surface = tuple(SurfacePoint({"C": float(C)}, float(v), used, "full") for C, v in zip(path.C, path.values))
+    return Chosen(kernel, path.best_C, path.best if used == n else None, surface, path)
+
+
+def _values(C: Any, scale: float) -> Array:
+    if isinstance(C, str):
+        return default_values(abs(scale), VALUES)
+    return np.asarray(C, dtype=np.float64)
+
+
+def _limit(n: int, memory: int | str | None, matrices: int) -> int:
+    """Points whose kernel matrices fit in the budget (three quarters of free memory when none is given)."""
+    allowed = 3 * budget(None) if memory is None else budget(memory)
+    return int(max(1, min(LARGEST, n, np.sqrt(allowed / (8 * matrices)))))
+
+
+def _advise(n: int, largest: int) -> None:
+    if n > largest:
+        warnings.warn(
+            f"parameters are chosen by leave-one-out on {largest} of {n} points, then the machine is trained on all; "
+            "give C and sigma as numbers to leave that out.",
+            Advice,
+            stacklevel=6,
+        )
