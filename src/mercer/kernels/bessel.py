@@ -38,8 +38,10 @@ def log_matern(nu: float, t: Matrix) -> Matrix:
 
 def log_bessel_k(nu: float, t: Matrix) -> Matrix:
     """The logarithm log K_nu(t) for t > 0; infinite where K_nu itself is past the largest float."""
+    # SciPy gives up above 1e9; there e^t K_nu(t) falls like t^(-1/2) to all digits.
+    near = np.minimum(t, 1e8)
     with np.errstate(divide="ignore", over="ignore"):
-        return np.asarray(np.log(kve(nu, t)) - t)
+        return np.asarray(np.log(kve(nu, near)) + 0.5 * np.log(near / t) - t)
 
 
 def _debye(nu: float, t: Matrix) -> Matrix:

@@ -40,19 +40,20 @@ class Normalised(Single):
         return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 0.0)
 
     def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
+        values = self.kernel._matrix(X, Z)
         left = self._root(X)
         right = left if Z is None else self._root(Z)
-        result = self.kernel._matrix(X, Z) * left[:, None] * right[None, :]
+        result = values * left[:, None] * right[None, :]
         return result if Z is not None else 0.5 * (result + result.T)
 
     def _diagonal(self, X: Points) -> Matrix:
         return np.where(self.kernel._diagonal(X) > 0.0, 1.0, 0.0)
 
     def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        left = self._root(X)
-        right = left if Z is None else self._root(Z)
         value = self._evaluate(X, Z)
         inner = self.kernel._slopes_of(X, Z)
+        left = self._root(X)
+        right = left if Z is None else self._root(Z)
         rows = self._logarithmic(X)
         others = rows if Z is None else self._logarithmic(Z)
         result = {

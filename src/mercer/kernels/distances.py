@@ -26,13 +26,21 @@ _CHUNK = 1 << 20  # numbers held at a time by the passes over a matrix
 def product(X: Points, Z: Points | None) -> Matrix:
     """Inner products <x_i, z_j>, (n, m)."""
     right = X if Z is None else Z
-    if sp.issparse(X):
-        result = X @ right.T
-    elif sp.issparse(right):
-        result = (right @ X.T).T
-    else:
-        result = X @ right.T
-    return np.ascontiguousarray(result.toarray() if sp.issparse(result) else result)
+    if sp.issparse(X) and sp.issparse(right):
+        left, right = _used_columns(X, right) if X.shape[1] > X.nnz + right.nnz else (X, right)
+        return np.ascontiguousarray((left @ right.T).toarray())
+    result = X @ right.T if sp.issparse(X) or not sp.issparse(right) else (right @ X.T).T
+    return np.ascontiguousarray(result)
+
+
+def _used_columns(X: Points, Z: Points) -> tuple[Points, Points]:
+    """The same rows on the columns that hold a value at all: transposing takes memory for every column there is."""
+    used, place = np.unique(np.concatenate([X.indices, Z.indices]), return_inverse=True)
+    width = max(1, len(used))
+    return (
+        sp.csr_array((X.data, place[: X.nnz], X.indptr), shape=(X.shape[0], width)),
+        sp.csr_array((Z.data, place[X.nnz :], Z.indptr), shape=(Z.shape[0], width)),
+    )
 
 
 def squared_norms(X: Points) -> Matrix:
@@ -69,24 +77,24 @@ def _column(X: Points, p: int) -> Matrix:
 
 def squared_distances(X: Points, Z: Points | None) -> Matrix:
     """|x_i - z_j|^2, (n, m), each accurate relative to itself and never negative."""
-    if not sp.issparse(X) and not sp.issparse(Z):
-        right = X if Z is None else Z
+    left, right = X, Z
+    others = X if Z is None else Z
+    if not sp.issparse(X) and not sp.issparse(others):
         if X.shape[1] <= _FEW_FEATURES:
-            return np.asarray(cdist(X, right, "sqeuclidean"))
-        total = X.sum(axis=0) + right.sum(axis=0)
-        centre = total / (X.shape[0] + right.shape[0])
-        X, Z = X - centre, None if Z is None else Z - centre
-    result = product(X, Z)
-    left = squared_norms(X)
-    right_norms = left if Z is None else squared_norms(Z)
+            return np.asarray(cdist(X, others, "sqeuclidean"))
+        centre = (X.sum(axis=0) + others.sum(axis=0)) / (X.shape[0] + others.shape[0])
+        left, right = X - centre, None if Z is None else Z - centre
+    result = product(left, right)
+    left_norms = squared_norms(left)
+    right_norms = left_norms if right is None else squared_norms(right)
     result *= -2.0
     step = max(1, _CHUNK // result.shape[1])
     for start in range(0, len(result), step):
         part = result[start : start + step]
-        size = left[start : start + step, None] + right_norms[None, :]
+        size = left_norms[start : start + step, None] + right_norms[None, :]
         part += size
         i, j = np.nonzero(part <= _CANCELLATION * size)
-        part[i, j] = _pair_distances(X, X if Z is None else Z, i + start, j)
+        part[i, j] = _pair_distances(X, others, i + start, j)  # not centred: centring rounds every coordinate
     return result
 
 

@@ -197,16 +197,15 @@ class Bilinear(Kernel):
         """A as an array (d, d)."""
         return np.array(self.A)
 
-    def _weighted(self, X: Points) -> Matrix:
+    def _rotated(self, X: Points) -> Matrix:
+        """X L with A = L L' by eigenvectors, (n, d): the values are inner products of these, symmetric to the bit."""
         if X.shape[1] != len(self.A):
             raise InvalidInput(f"A is for {len(self.A)} features and the points have {X.shape[1]}; give A (d, d)")
-        return np.asarray(X @ self.matrix)
+        eigenvalues, vectors = np.linalg.eigh(self.matrix)
+        return np.asarray(X @ (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))))
 
     def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return product(self._weighted(X), X if Z is None else Z)
+        return product(self._rotated(X), None if Z is None else self._rotated(Z))
 
     def _diagonal(self, X: Points) -> Matrix:
-        weighted = self._weighted(X)
-        if sp.issparse(X):
-            return np.asarray(X.multiply(weighted).sum(axis=1)).ravel()
-        return np.asarray(np.einsum("ij,ij->i", weighted, X))
+        return squared_norms(self._rotated(X))
