@@ -106,6 +106,11 @@ class QuadraticProgram:
         assert self.groups is not None
         return np.where(self.groups == np.arange(self.d.size)[:, None], 1.0, 0.0)
 
+    @cached_property
+    def rounding(self) -> float:
+        """Error of the sums behind a gap: a few units in the last place of the costs of f = 0."""
+        return 16.0 * float(np.finfo(np.float64).eps) * float(np.abs(self.costs(-self.linear)).sum())
+
     def coefficients(self, s: Vector) -> Vector:
         """Expansion coefficients (n,): the sum of the variables on each point."""
         if self.identity:
@@ -155,7 +160,7 @@ class QuadraticProgram:
         return q * s - 0.5 * self.ridge * s * s, s
 
     def evaluate(self, s: Vector, g: Vector, h: Vector, c: Vector | None = None) -> tuple[float, float]:
-        """(P, gap) at dual-feasible s with g = K~ c and multipliers h."""
+        """(P, gap) at dual-feasible s with g = K~ c and multipliers h; a gap below `rounding` is 0."""
         c = self.coefficients(s) if c is None else c
         q = self.slack_values(g, h)
         phi = self.costs(q)
@@ -164,7 +169,8 @@ class QuadraticProgram:
             terms += 0.5 * self.ridge * s * s
         primal = 0.5 * float(c @ g) + float(phi.sum()) - (float(self.d @ h) if self.d.size else 0.0)
         # The terms are non-negative in exact arithmetic; rounding must not turn one into a credit.
-        return primal, float(np.maximum(terms, 0.0).sum())
+        gap = float(np.maximum(terms, 0.0).sum())
+        return primal, gap if gap > self.rounding else 0.0
 
     def primal(self, coefficients: Vector, h: Vector, f0: Vector | None = None) -> float:
         """P(f0, h) for any expansion coefficients (n,), dual feasible or not."""
@@ -192,21 +198,24 @@ class QuadraticProgram:
         return h
 
     def _best_for_rows(self, e: Vector, s: Vector | None) -> Vector:
-        A = self.equalities
-        h: Vector = np.zeros(self.d.size)
+        A, moving = self.equalities, self.upper > self.lower
+
+        def value(h: Vector) -> float:
+            return float(self.costs(h @ A - e).sum()) - float(self.d @ h)
+
+        starts = [np.zeros(self.d.size), _fitted(A, e, moving)]
         if s is not None:
-            room = np.minimum(s - self.lower, self.upper - s)
-            free = room > 1e-6 * np.where(np.isfinite(self.upper - self.lower), self.upper - self.lower, 1.0)
-            if free.any():
-                h = np.asarray(np.linalg.lstsq(A[:, free].T, (e + self.ridge * s)[free])[0], dtype=np.float64)
-        best = np.inf
+            width = self.upper - self.lower
+            free = np.minimum(s - self.lower, self.upper - s) > 1e-6 * np.where(np.isfinite(width), width, 1.0)
+            starts.append(_fitted(A, e + self.ridge * s, free))
+        h = min(starts, key=value)
+        best = value(h)
         for _ in range(SWEEPS):
             for k in range(h.size):
                 h[k] = self._best_along_row(e - (h @ A - h[k] * A[k]), A[k], float(self.d[k]))
-            value = float(self.costs(h @ A - e).sum()) - float(self.d @ h)
-            if value > best - 1e-14 * abs(best):
+            if value(h) > best - 1e-14 * abs(best):
                 break
-            best = value
+            best = value(h)
         return h
 
     def _best_along_row(self, e: Vector, a: Vector, target: float) -> float:
@@ -263,12 +272,19 @@ def _onto_sum(s: Vector, lower: Vector, upper: Vector, target: float) -> Vector:
             f"no point of the box sums to {target:.6g}: sums run from {lower.sum():.6g} to {upper.sum():.6g}; "
             "change nu or C"
         )
-    shift = best_threshold(-s, lower, upper, np.ones_like(s), target)
-    s = np.clip(s + shift, lower, upper)
-    # Rounding leaves a last few ulps: give them to the variable with most room.
+    if abs(target - float(s.sum())) > 1e-10 * scale:
+        s = np.clip(s + best_threshold(-s, lower, upper, np.ones_like(s), target), lower, upper)
+    # What rounding leaves goes to one variable, the freest, so that those at a bound stay there.
     rest = target - float(s.sum())
-    room = upper - s if rest > 0 else s - lower
     if s.size and rest != 0.0:
-        k = int(np.argmax(room))
-        s[k] += np.sign(rest) * min(abs(rest), float(room[k]))
+        room = np.minimum(s - lower, upper - s)
+        k = int(np.argmax(room if room.max() > abs(rest) else (upper - s if rest > 0 else s - lower)))
+        s[k] = min(max(float(s[k]) + rest, float(lower[k])), float(upper[k]))
     return s
+
+
+def _fitted(A: Vector, e: Vector, where: NDArray[np.bool_]) -> Vector:
+    """Least-squares h of A'h = e over the variables `where`."""
+    if not where.any():
+        return np.zeros(A.shape[0])
+    return np.asarray(np.linalg.lstsq(A[:, where].T, e[where])[0], dtype=np.float64)

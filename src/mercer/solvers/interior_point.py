@@ -101,7 +101,9 @@ def solve(
     first = starting_variables(program, start, monitor)
     K = convex_matrix(program)
     for s in (np.clip(np.zeros(program.size), program.lower, program.upper), first):
-        if s is not None and program.violation(s)[1] == 0.0 and (given := task.certificate(s)).converged(tol):
+        if s is None or program.violation(s)[1] > 1e-12 * (1.0 + float(np.abs(s).sum())):
+            continue
+        if (given := task.certificate(s)).converged(tol):
             return _solution(task, s, given, 0, "converged", began, monitor, {})
     with monitor:
         path = _Path(task, K, tol, first, monitor)
