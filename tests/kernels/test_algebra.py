@@ -67,7 +67,8 @@ def test_operators_do_what_they_say() -> None:
     np.testing.assert_allclose((k + 1.5)(X), k(X) + 1.5)
     assert 1.5 + k == Sum(Constant(1.5), k)
     assert np.float64(2.0) * k == k * 2 == Scaled(2.0, k)
-    assert sum([k, j], start=0.0) == Sum(Sum(Constant(0.0), k), j)
+    assert sum([k, j]) == Sum(k, j)
+    assert k + 0 is k
 
 
 def test_polynomials_with_positive_coefficients_are_kernels() -> None:

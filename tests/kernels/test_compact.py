@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import jv
 
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.kernels import CompactGaussian, Gaussian, Matern, Taper, Wendland
@@ -115,3 +116,22 @@ def test_bad_parameters_are_refused_by_name() -> None:
     assert Taper(theta="loo").placeholders == {"theta": "loo"}
     assert Taper(theta="loo").support is None
     assert CompactGaussian(sigma="loo").support is None
+
+
+def transform(d: int, nu: float) -> np.ndarray:
+    """Fourier transform of max(0, 1 - r)^nu on R^d at many frequencies w, times a positive power of w.
+
+    int_0^1 r^(d/2) J_(d/2-1)(w r) (1 - r)^nu dr by Gauss-Legendre quadrature.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(600)
+    r = 0.5 * (nodes + 1.0)
+    w = np.linspace(0.5, 200.0, 600)
+    terms = weights * r ** (0.5 * d) * (1.0 - r) ** nu
+    return np.asarray(jv(0.5 * d - 1.0, w[:, None] * r) @ terms * w ** (0.5 * d + 2.0))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6])
+def test_the_fourier_transform_of_the_taper_is_negative_somewhere_just_below_the_condition(d: int) -> None:
+    below = 0.25 if d <= 3 else 0.5
+    assert transform(d, 0.5 * (d + 1)).min() > 0.0
+    assert transform(d, 0.5 * (d + 1) - below).min() < -1.0

@@ -134,3 +134,26 @@ def test_the_median_width() -> None:
     assert median_sigma(large, sample=200) == pytest.approx(median_sigma(large), rel=0.1)
     with pytest.raises(InvalidInput, match="no two different points"):
         median_sigma(np.ones((3, 2)))
+
+
+def test_projection_on_the_span_of_the_points_keeps_values_and_shrinks_the_norm() -> None:
+    """The representer theorem: what is orthogonal to all k(x_i, .) costs norm and changes no value at the points."""
+    points = random.standard_normal((6, 3))
+    inhomogeneous = np.column_stack([points, np.ones(6)])
+    features = np.einsum("ni,nj->nij", inhomogeneous, inhomogeneous).reshape(6, -1)
+    w = random.standard_normal(features.shape[1])
+    c = np.linalg.lstsq(features.T, w, rcond=None)[0]
+    K = Polynomial(degree=2, offset=1.0)(points)
+    np.testing.assert_allclose(K @ c, features @ w, rtol=1e-9)
+    assert rkhs_norm(c, K) < np.linalg.norm(w)
+
+
+def test_both_feature_maps_are_isometric() -> None:
+    """<Phi(x), Phi(z)> = k(x, z) for the Mercer map sqrt(lambda) phi and for x -> k(x, .) with c'Kc."""
+    K = Matern(1.0, 1.5)(X)
+    mercer_map = empirical_map(K)
+    for i, j in [(0, 1), (3, 3), (5, 9)]:
+        ei, ej = np.eye(20)[i], np.eye(20)[j]
+        assert mercer_map[i] @ mercer_map[j] == pytest.approx(K[i, j], abs=1e-12)
+        reproducing = 0.25 * (rkhs_norm(ei + ej, K) ** 2 - rkhs_norm(ei - ej, K) ** 2)
+        assert reproducing == pytest.approx(K[i, j], abs=1e-7)

@@ -25,11 +25,12 @@ def add(left: Any, right: Any) -> Any:
     """The sum left + right, one of which may be a number c >= 0."""
     if isinstance(left, Kernel) and isinstance(right, Kernel):
         return Sum(left, right)
-    if isinstance(left, Real):
-        return Sum(Constant(float(left)), right)
-    if isinstance(right, Real):
-        return Sum(left, Constant(float(right)))
-    return NotImplemented
+    number, kernel = (left, right) if isinstance(left, Real) else (right, left)
+    if not isinstance(number, Real):
+        return NotImplemented
+    if float(number) == 0.0:  # so that sum([k1, k2]) is k1 + k2
+        return kernel
+    return Sum(Constant(float(number)), kernel) if number is left else Sum(kernel, Constant(float(number)))
 
 
 def multiply(left: Any, right: Any) -> Any:

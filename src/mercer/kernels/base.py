@@ -17,6 +17,7 @@ from dataclasses import fields, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.kernels.distances import product, squared_distances, squared_norms
@@ -153,23 +154,23 @@ class Kernel(ABC):
 
     # Its values ------------------------------------------------------------------------------------------------
 
-    def __call__(self, X: Any, Z: Any = None) -> Any:
+    def __call__(self, X: Any, Z: Any = None) -> NDArray[Any]:
         """The matrix K_ij = k(x_i, z_j), (n, m); Z = None stands for X."""
         self._refuse_placeholders()
         return self._matrix(X, Z).astype(value_type(X, Z), copy=False)
 
-    def diagonal(self, X: Any) -> Any:
+    def diagonal(self, X: Any) -> NDArray[Any]:
         """k(x_i, x_i), (n,), in O(n)."""
         self._refuse_placeholders()
         return self._diagonal(self._prepare(X)).astype(value_type(X, None), copy=False)
 
-    def derivatives(self, X: Any, Z: Any = None) -> dict[str, Any]:
+    def derivatives(self, X: Any, Z: Any = None) -> dict[str, NDArray[Any]]:
         """Derivatives of the matrix by every continuous parameter, (n, m) each; (d, n, m) for one per feature."""
         self._refuse_placeholders()
         kind = value_type(X, Z)
         return {name: value.astype(kind, copy=False) for name, value in self._slopes_of(X, Z).items()}
 
-    def diagonal_derivatives(self, X: Any) -> dict[str, Any]:
+    def diagonal_derivatives(self, X: Any) -> dict[str, NDArray[Any]]:
         """Derivatives d k(x_i, x_i) / d parameter by name, each (n,); (d, n) for one per feature."""
         self._refuse_placeholders()
         return self._diagonal_derivatives(self._prepare(X))

@@ -24,8 +24,6 @@ class Precomputed(Kernel):
     Calling the kernel on such a matrix checks it and gives it back.
     """
 
-    _order: ClassVar[int] = 0
-
     def _matrix(self, X: Any, Z: Any) -> Matrix:
         if Z is not None:
             raise InvalidInput(

@@ -64,7 +64,9 @@ class _LengthScaled(Radial):
 
     def _scaled_distances(self, X: Points, Z: Points | None) -> Matrix:
         if not isinstance(self.sigma, tuple):
-            return squared_distances(X, Z) / float(self.sigma) ** 2
+            q = squared_distances(X, Z)
+            q /= float(self.sigma) ** 2
+            return q
         scale = self._scale(X.shape[1])
         return squared_distances(scaled(X, scale), None if Z is None else scaled(Z, scale))
 
@@ -136,7 +138,8 @@ class Gaussian(_LengthScaled):
         return Profile("squared_distance", "gaussian", (self.gamma,))
 
     def _shape(self, q: Matrix) -> Matrix:
-        return np.asarray(np.exp(-0.5 * q))
+        values = -0.5 * q
+        return np.asarray(np.exp(values, out=values))
 
     def _shape_slope(self, q: Matrix) -> Matrix:
         return np.asarray(-0.5 * np.exp(-0.5 * q))
