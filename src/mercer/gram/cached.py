@@ -144,10 +144,14 @@ class CachedGram(GramOperator):
             self._keep(index[some], values)
 
     def _fill(self, rows: Index, columns: Index, out: NDArray[Any]) -> None:
-        index = _as_array(rows)
-        if length(columns) == self.shape[1] and isinstance(columns, slice):
-            self._rows(index, out)
+        if isinstance(columns, slice) and length(columns) == self.shape[1]:
+            if isinstance(rows, slice) and length(rows) == self.shape[0]:
+                # The whole matrix is wanted once: passing it through the cache would only empty it.
+                self.entries.fill(rows, columns, out)
+            else:
+                self._rows(_as_array(rows), out)
             return
+        index = _as_array(rows)
         missing = np.flatnonzero(~self._take_held(index, columns, out))
         if not len(missing):
             return

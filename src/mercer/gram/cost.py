@@ -12,7 +12,8 @@ handed in by the caller and results handed out to him are his.  For n x m values
     precomputed  nothing (the caller's array)   2 n m
     mapped       nothing (n m s on disk)        2 n m
     points       (n + m) (d s + 24)             for kernels in fused tiles; CSR: entries s + (n + m) (s + 24)
-    tile         rows columns s a thread        times CALLED for kernels evaluated through their own call
+    tile         rows columns s a thread        rows columns CALLED for kernels evaluated through their own call
+    copies       COPIED_VALUES s                where values are copied out of what is stored
 
 with G operations for the elementwise function of the kernel.  A dense matrix of 5000 points in float64 takes
 2e8 bytes (Hamers 2004, section 1.2.2).
@@ -36,10 +37,11 @@ STORAGES = ("dense", "streamed", "cached", "sparse", "lowrank", "precomputed", "
 
 # Operations of the elementwise function, as multiplications of the same vector width (2^t by a polynomial).
 FUNCTION_OPERATIONS = 20
-# Arrays of the size of its result that a kernel's own call may hold at once (result, distances, two temporaries).
-CALLED = 4
+# Bytes for each value that a kernel's own call may hold at once: it works in float64, and the hungriest kernels
+# (Matern, B-spline, compact Gaussian) were measured to hold eight arrays of the size of the result.
+CALLED = 80
 # Values of one call of such a kernel: enough to hide the cost of the call, few enough to stay in cache.
-CALLED_VALUES = 512 * 1024
+CALLED_VALUES = 128 * 1024
 # Values copied at a time from a stored matrix.
 COPIED_VALUES = 128 * 1024
 # A row of a compressed matrix costs about five times as much per value as a dense one (indices, gather).
@@ -146,12 +148,19 @@ def row_bytes(task: Task) -> int:
 def working_bytes(task: Task) -> int:
     """Bytes of the smallest working tile: that of the compiled loops for each thread, or one row of a kernel's call."""
     if not task.fused:
-        return CALLED * row_bytes(task)
+        return CALLED * task.m
     if task.entries is None:
         values = max(TILE_ROWS * min(task.m, TILE_COLUMNS), SQUARE**2 if task.m > SQUARE else 0) + TILE_ROWS * task.d
         return task.workers * values * task.itemsize
     slab = max(SLAB_BYTES, 16 * task.d * task.itemsize)
     return task.workers * (slab + 4 * TILE_COLUMNS * task.itemsize) + 8 * (task.n + task.m)
+
+
+def copied_bytes(storage: str, task: Task) -> int:
+    """Bytes of the strip through which values go into or out of what is stored."""
+    if storage == "streamed":
+        return 0
+    return max(task.m, min(COPIED_VALUES, task.n * task.m)) * task.itemsize
 
 
 def stored_bytes(storage: str, task: Task, *, slots: int = 0, rank: int = 0) -> int:
@@ -190,9 +199,9 @@ def value_operations(task: Task) -> float:
 def smallest_budget(storage: str, task: Task) -> int:
     """Fewest bytes in which a kind of matrix can work at all."""
     if storage == "precomputed":
-        return row_bytes(task)
-    kept = stored_bytes(storage, task, slots=1, rank=1)
-    return points_bytes(task) + max(task.transient, kept + max(working_bytes(task), row_bytes(task)))
+        return copied_bytes(storage, task)
+    kept = stored_bytes(storage, task, slots=1, rank=1) + copied_bytes(storage, task)
+    return points_bytes(task) + max(task.transient, kept + working_bytes(task))
 
 
 def plan(storage: str, task: Task, *, rank: int = 0) -> Plan:
@@ -208,17 +217,19 @@ def plan(storage: str, task: Task, *, rank: int = 0) -> Plan:
         )
     points = 0 if storage == "precomputed" else points_bytes(task)
     working = 0 if storage == "precomputed" else working_bytes(task)
-    slots = min(task.n, (task.budget - points - working - 16 * task.n) // row_bytes(task)) if storage == "cached" else 0
+    copied = copied_bytes(storage, task)
+    free = task.budget - points - copied
+    slots = min(task.n, (free - working - 16 * task.n) // row_bytes(task)) if storage == "cached" else 0
     stored = stored_bytes(storage, task, slots=slots, rank=rank)
-    block = tile(task, task.budget - points - stored)
-    if not task.fused:
-        working = CALLED * block[0] * block[1] * task.itemsize
+    block = tile(task, free - stored)
+    if not task.fused and storage != "precomputed":
+        working = CALLED * block[0] * block[1]
     return Plan(
         storage=storage,
         shape=(task.n, task.m),
         itemsize=task.itemsize,
         budget=task.budget,
-        bytes=points + max(task.transient, stored + working),
+        bytes=points + max(task.transient, stored + working + copied),
         stored=stored,
         points=points,
         block=block,
@@ -232,7 +243,7 @@ def tile(task: Task, free: int) -> tuple[int, int]:
     """Rows and columns of a working tile: fixed in the compiled loops, near square and within `free` for calls."""
     if task.fused:
         return min(task.n, TILE_ROWS), min(task.m, TILE_COLUMNS)
-    values = min(CALLED_VALUES, max(task.m, free // (CALLED * task.itemsize)))
+    values = min(CALLED_VALUES, max(task.m, free // CALLED))
     columns = min(task.m, max(math.isqrt(values), values // task.n))
     return max(1, min(task.n, values // columns)), columns
 

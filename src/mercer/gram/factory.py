@@ -44,8 +44,8 @@ def Gram(
         stores and its working tiles; arrays given to it and results handed out do not count.  None: a quarter of the
         memory that is free now.
     precision :
-        "float64", or "float32": half the bytes and twice the speed; Gaussian values are then accurate to
-        4e-6 relative (exponents down to -16).
+        "float64", or "float32": half the bytes and twice the speed; Gaussian values then have a relative error below
+        4e-6 + 3e-7 (|x - c|^2 + |z - c|^2) / (2 sigma^2), c the mean of the points.
     access :
         what will be asked for most: "products", "rows", "blocks" or the "dense" matrix.
     storage :

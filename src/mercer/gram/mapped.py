@@ -56,7 +56,7 @@ class MappedGram(GramOperator):
         os.close(handle)
         try:
             matrix = open_memmap(unfinished, mode="w+", dtype=self.dtype, shape=(n, m))
-            for rows in pieces(slice(0, n), max(1, self._plan.block[0] * self._plan.block[1] // m)):
+            for rows in pieces(slice(0, n), max(1, cost.COPIED_VALUES // m)):
                 strip = np.empty((length(rows), m), dtype=self.dtype)
                 self.entries.fill(rows, slice(0, m), strip)
                 matrix[rows] = strip

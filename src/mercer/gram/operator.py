@@ -22,8 +22,9 @@ class GramOperator(LinearOperator):  # type: ignore[misc]
 
     Values have the operator's `dtype`; a product with a float64 vector comes back as float64, with the vector rounded
     to `dtype` and sums carried in float64 from tile to tile.  In float32 the relative error of a Gaussian value is
-    below 4e-6 as long as its exponent is above -16 (the rounding of the squared distance grows with it), and that of a
-    product is below 1e-5 relative to the product of the absolute values.
+    below 4e-6 + 3e-7 (|x - c|^2 + |z - c|^2) / (2 sigma^2) with c the mean of the points: the error of the power, and
+    the rounding of the squared distance.  A product has the largest of these errors, relative to the product of the
+    absolute values.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ class GramOperator(LinearOperator):  # type: ignore[misc]
 
     def _multiply_transposed(self, V: NDArray[Any], out: NDArray[Any]) -> None:
         """Add K' V to `out` (m, k), by blocks of rows; V (n, k) has the operator's dtype."""
-        step = max(1, self._plan.block[0] * self._plan.block[1] // self.shape[1])
+        step = max(1, cost.COPIED_VALUES // self.shape[1])
         tile = np.empty((min(step, self.shape[0]), self.shape[1]), dtype=self.dtype)
         for rows in pieces(slice(0, self.shape[0]), step):
             part = tile[: length(rows)]
@@ -117,7 +118,10 @@ class GramOperator(LinearOperator):  # type: ignore[misc]
     def block(self, rows: AnyIndex, columns: AnyIndex) -> NDArray[Any]:
         """K[rows][:, columns]; an index is a slice, a mask, integers, or None for all."""
         chosen_rows = check_index(rows, self.shape[0], "rows")
-        chosen_columns = check_index(columns, self.shape[1], "columns")
+        # The same index on both sides is kept as one object: a square block of a symmetric matrix costs half.
+        chosen_columns = (
+            chosen_rows if columns is rows and self.symmetric else check_index(columns, self.shape[1], "columns")
+        )
         out = np.empty((length(chosen_rows), length(chosen_columns)), dtype=self.dtype)
         if out.size:
             self._fill(chosen_rows, chosen_columns, out)

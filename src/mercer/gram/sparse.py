@@ -207,8 +207,9 @@ def _evaluate(entries: Entries, indptr: NDArray[Any], indices: NDArray[Any], val
     kernel = entries.kernel
     if kernel.isotropic:
         d = features(entries.X)
-        for start in range(0, len(values), cost.CALLED_VALUES):
-            here = slice(start, start + cost.CALLED_VALUES)
+        step = cost.COPIED_VALUES // 8
+        for start in range(0, len(values), step):
+            here = slice(start, start + step)
             values[here] = kernel.of_distance(values[here], d)
         return
     for i in range(size(entries.X)):

@@ -23,34 +23,49 @@ COLUMNS = 512
 
 
 @loop
-def _use_both_sides(tile: Any, W: Any, top: Any, left: Any, inner: Any, above: Any, sums: Any, out: Any) -> None:
-    """Add tile W[left:] to rows top.. of `out`, and tile[:, inner:]' W[top:] to rows left + inner.. of it."""
+def _both_sides_of_vector(tile: Any, w: Any, top: Any, left: Any, inner: Any, sums: Any, out: Any) -> None:
+    """Add tile w[left:] to rows top.. of `out`, and tile[:, inner:]' w[top:] to its rows left + inner..; one vector."""
+    rows, columns = tile.shape
+    above = w[left : left + columns]
+    sums[:columns] = 0
+    for r in range(rows):
+        weight = w[top + r]
+        line = tile[r]
+        total = line[0] * above[0]
+        for j in range(1, columns):
+            total += line[j] * above[j]
+        for j in range(columns):
+            sums[j] += weight * line[j]
+        out[top + r, 0] += total
+    for j in range(inner, columns):
+        out[left + j, 0] += sums[j]
+
+
+@loop
+def _both_sides_of_vectors(tile: Any, W: Any, top: Any, left: Any, inner: Any, buffer: Any, out: Any) -> None:
+    """The same for W (n, k): two BLAS products with the tile."""
     rows, columns = tile.shape
     k = W.shape[1]
-    for c in range(k):
-        for j in range(columns):
-            above[j] = W[left + j, c]
-            sums[j] = 0
-        for r in range(rows):
-            weight = W[top + r, c]
-            line = tile[r]
-            total = line[0] * above[0]
-            for j in range(1, columns):
-                total += line[j] * above[j]
-            for j in range(columns):
-                sums[j] += weight * line[j]
-            out[top + r, c] += total
-        for j in range(inner, columns):
-            out[left + j, c] += sums[j]
+    across = buffer[: rows * k].reshape(rows, k)
+    np.dot(tile, W[left : left + columns], across)
+    for r in range(rows):
+        for c in range(k):
+            out[top + r, c] += across[r, c]
+    down = buffer[: columns * k].reshape(columns, k)
+    np.dot(tile.T, W[top : top + rows], down)
+    for j in range(inner, columns):
+        for c in range(k):
+            out[left + j, c] += down[j, c]
 
 
 @loop
 def _symmetric_multiply(U: Any, a: Any, first: Any, step: Any, W: Any, code: Any, parameters: Any, out: Any) -> None:
     """Add to `out` (n, k) the share of K W from the block rows first, first + step, ..., right of the diagonal."""
     n = U.shape[0]
+    k = W.shape[1]
+    single = W.ravel()
     buffer = np.empty(ROWS * COLUMNS, U.dtype)
-    above = np.empty(COLUMNS, U.dtype)
-    sums = np.empty(COLUMNS, U.dtype)
+    sums = np.empty(max(ROWS, COLUMNS) * k, U.dtype)
     for top in range(first * ROWS, n, step * ROWS):
         bottom = min(n, top + ROWS)
         for left in range(top, n, COLUMNS):
@@ -61,7 +76,10 @@ def _symmetric_multiply(U: Any, a: Any, first: Any, step: Any, W: Any, code: Any
                 for r in range(bottom - top):
                     transform_row(code, parameters, tile[r], a[top + r], a[left:right])
             inner = bottom - top if left == top else 0
-            _use_both_sides(tile, W, top, left, inner, above, sums, out)
+            if k == 1:
+                _both_sides_of_vector(tile, single, top, left, inner, sums, out)
+            else:
+                _both_sides_of_vectors(tile, W, top, left, inner, sums, out)
 
 
 class StreamedGram(GramOperator):
@@ -89,7 +107,7 @@ class StreamedGram(GramOperator):
         tiles, n = entries.tiles, self.shape[0]
         workers = min(threads.count(), -(-n // ROWS))
         spare = self._plan.budget - self._plan.bytes
-        together = spare // (8 * n * workers)
+        together = spare // (8 * workers * (n + COLUMNS))
         if together < 1:
             entries.multiply(slice(0, n), slice(0, n), V, out)
             return
