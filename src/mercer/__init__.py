@@ -11,28 +11,132 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer.data import Dataset as Dataset
-    from mercer.versions import show_versions as show_versions
+    from mercer import data, errors, gram, kernels, least_squares, losses, problems, selection, solvers, svm
+    from mercer.data import Dataset, Standardise
+    from mercer.gram import Gram
+    from mercer.kernels import (
+        ANOVA,
+        AdditiveChiSquare,
+        BSpline,
+        ChiSquare,
+        CompactGaussian,
+        Constant,
+        Cosine,
+        Custom,
+        Exponential,
+        Gaussian,
+        HistogramIntersection,
+        Kernel,
+        Laplacian,
+        Linear,
+        LocallyStationary,
+        Log,
+        Matern,
+        Multiquadric,
+        Normalised,
+        Periodic,
+        Polynomial,
+        Power,
+        Precomputed,
+        RationalQuadratic,
+        Restricted,
+        Sigmoid,
+        Spectrum,
+        Spline,
+        ThinPlate,
+        Wendland,
+    )
+    from mercer.least_squares import LSSVC, LSSVR
+    from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+    from mercer.versions import show_versions
 
 __version__ = "0.1.0"
 
-# Public name -> the module that defines it.
-_HOME = {
-    "Dataset": "mercer.data",
-    "show_versions": "mercer.versions",
+# Room -> the public names that are loaded from it.
+_NAMES = {
+    "data": "Dataset Standardise",
+    "gram": "Gram",
+    "kernels": (
+        "ANOVA AdditiveChiSquare BSpline ChiSquare CompactGaussian Constant Cosine Custom Exponential Gaussian "
+        "HistogramIntersection Kernel Laplacian Linear LocallyStationary Log Matern Multiquadric Normalised Periodic "
+        "Polynomial Power Precomputed RationalQuadratic Restricted Sigmoid Spectrum Spline ThinPlate Wendland"
+    ),
+    "least_squares": "LSSVC LSSVR",
+    "svm": "SVC SVR NuSVC NuSVR OneClassSVM",
+    "versions": "show_versions",
 }
+_HOME = {name: f"mercer.{room}" for room, names in _NAMES.items() for name in names.split()}
+_ROOMS = frozenset(
+    {"data", "errors", "gram", "kernels", "least_squares", "losses", "problems", "selection", "solvers", "svm"}
+)
 
-__all__ = ["__version__", *_HOME]
+__all__ = [
+    "ANOVA",
+    "LSSVC",
+    "LSSVR",
+    "SVC",
+    "SVR",
+    "AdditiveChiSquare",
+    "BSpline",
+    "ChiSquare",
+    "CompactGaussian",
+    "Constant",
+    "Cosine",
+    "Custom",
+    "Dataset",
+    "Exponential",
+    "Gaussian",
+    "Gram",
+    "HistogramIntersection",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "LocallyStationary",
+    "Log",
+    "Matern",
+    "Multiquadric",
+    "Normalised",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "Periodic",
+    "Polynomial",
+    "Power",
+    "Precomputed",
+    "RationalQuadratic",
+    "Restricted",
+    "Sigmoid",
+    "Spectrum",
+    "Spline",
+    "Standardise",
+    "ThinPlate",
+    "Wendland",
+    "__version__",
+    "data",
+    "errors",
+    "gram",
+    "kernels",
+    "least_squares",
+    "losses",
+    "problems",
+    "selection",
+    "show_versions",
+    "solvers",
+    "svm"
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from the module that defines it (PEP 562)."""
-    if name not in _HOME:
+    """Load a public name from the module that defines it, or a room of the package (PEP 562)."""
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _ROOMS:
+        value = import_module(f"mercer.{name}")
+    else:
         raise AttributeError(f"module 'mercer' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,5 @@
+"""The `mercer` command."""
+
+from mercer.cli.app import main
+
+__all__ = ["main"]

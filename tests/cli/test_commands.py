@@ -1,0 +1,125 @@
+"""The command: its results, its one-line errors, its exit codes, and the examples of its help."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import mercer
+from mercer.cli import exits
+from mercer.cli.app import app, main
+from mercer.data.samples import FOLDER
+from mercer.errors import BudgetTooSmall, InvalidInput, MissingDependency, ModelFileError
+
+COMMANDS = {command.callback.__name__: command for command in app.registered_commands}
+
+
+def finish(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Exit code, output and errors of one call of the command."""
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    output = capsys.readouterr()
+    return int(end.value.code or 0), output.out, output.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_in_the_help_of_every_command_runs(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "120"})
+    example = (COMMANDS[name].epilog or "").partition("Example: ")[2]
+    assert shown.exit_code == 0
+    assert example in shown.output
+    program, *words = shlex.split(example)
+    assert program == "mercer"
+    monkeypatch.chdir(tmp_path)
+    mercer.data.write("train.svm", mercer.data.sample("heart-statlog"))
+    code, out, err = finish(words, capsys)
+    assert (code, err) == (0, "")
+    assert out
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert finish(["--version"], capsys) == (0, f"mercer {mercer.__version__}\n", "")
+    code, out, _ = finish(["--help"], capsys)
+    assert code == 0
+    assert all(name in out for name in COMMANDS)
+
+
+def test_an_error_is_one_line_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.svm").write_text("1 1:x\n")
+    code, out, err = finish(["inspect", str(tmp_path / "a.svm")], capsys)
+    assert code == exits.INPUT
+    assert out == ""
+    assert err == f"mercer: {tmp_path / 'a.svm'}, line 1: a feature value must be a number, not 'x'\n"
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(tmp_path: Path) -> None:
+    for words in (["--debug", "inspect", "nothing.svm"], ["inspect", "nothing.svm", "--debug"]):
+        with pytest.raises(InvalidInput, match="no such file"):
+            main(words)
+
+
+def test_a_wrong_command_line_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert finish(["inspect"], capsys)[0] == exits.USAGE
+    assert finish(["dance"], capsys)[0] == exits.USAGE
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidInput("x"), 3),
+        (ModelFileError("x"), 3),
+        (FileNotFoundError("x"), 3),
+        (BudgetTooSmall("x"), 4),
+        (MissingDependency("x"), 4),
+        (MemoryError(), 4),
+        (KeyError("x"), 1),
+    ],
+)
+def test_exit_codes_follow_the_class_of_the_error(error: Exception, code: int) -> None:
+    assert exits.code_of(error) == code
+    assert "\n" not in exits.line_of(type(error)("first\nsecond"))
+
+
+def test_inspect_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = finish(["inspect", str(FOLDER / "breast-cancer-wisconsin.svm.xz"), "--json"], capsys)
+    facts = json.loads(out)
+    assert code == 0
+    assert (facts["points"], facts["features"], facts["missing values"]) == (699, 9, 16)
+    assert facts["classes"] == {"-1": 458, "1": 241}
+
+
+def test_inspect_takes_the_target_of_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("a,b,c\n1,2.5,x\n2,3.5,y\n,4.5,x\n")
+    facts = json.loads(finish(["inspect", str(tmp_path / "a.csv"), "--target", "b", "--json"], capsys)[1])
+    assert facts["task"] == "regression"
+    assert facts["target range"] == [2.5, 4.5]
+    assert facts["missing values"] == 1
+
+
+def test_doctor_names_what_was_found(capsys: pytest.CaptureFixture[str]) -> None:
+    facts = json.loads(finish(["doctor", "--json"], capsys)[1])
+    assert facts["mercer"]["version"] == mercer.__version__
+    assert set(facts) >= {"machine", "linear algebra", "devices", "caches", "packages"}
+    shown = finish(["doctor"], capsys)[1]
+    assert "threads" in shown
+
+
+def test_demo_gives_scores_and_certificates(capsys: pytest.CaptureFixture[str]) -> None:
+    results = json.loads(finish(["demo", "--quick", "--json"], capsys)[1])
+    assert {(r["data"], r["machine"]) for r in results} == {
+        ("heart-statlog", "LSSVC"), ("heart-statlog", "SVC"), ("yacht", "LSSVR"),
+    }  # fmt: skip
+    for result in results:
+        assert result["score"] > 0.75
+        assert 0 <= result["relative_gap"] < 1e-2
+
+
+def test_the_command_is_a_module_too() -> None:
+    done = subprocess.run([sys.executable, "-m", "mercer.cli", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"mercer {mercer.__version__}\n"
