@@ -362,13 +362,8 @@ class Tiles:
         with threads.one_blas_thread():
             if left.sparse:
                 self._fill_sparse(rows, columns, count, width, out)
-            elif rows is None and columns is None and left is right and count > SQUARE:
-                blocks = -(-count // SQUARE)
-                parts = min(threads.count(), blocks) if count > 2 * SQUARE else 1
-                threads.run(
-                    _dense_symmetric,
-                    [(left.U, left.a, p, parts, self.code, self.parameters, out) for p in range(parts)],
-                )
+            elif rows is columns and left is right and count > SQUARE:
+                self._fill_symmetric(rows, count, out)
             else:
                 V, b = _columns(right, columns)
                 threads.run(
@@ -379,6 +374,12 @@ class Tiles:
                     ],
                 )
         return out
+
+    def _fill_symmetric(self, index: Index, count: int, out: NDArray[Any]) -> None:
+        """K[index][:, index] from its tiles on and above the diagonal."""
+        U, a = _columns(self.left, index)
+        parts = min(threads.count(), -(-count // SQUARE)) if count > 2 * SQUARE else 1
+        threads.run(_dense_symmetric, [(U, a, p, parts, self.code, self.parameters, out) for p in range(parts)])
 
     def _fill_sparse(self, rows: Index, columns: Index, count: int, width: int, out: NDArray[Any]) -> None:
         left, right = self.left, self.right

@@ -5,11 +5,11 @@
     until    no group has a variable that may rise whose gradient is below that of one that may fall by more than tol
 
 (Osuna, Freund and Girosi 1997; Rifkin 2002, section 2.4; Schoelkopf and Smola 2002, section 10.4.)  The cost of a
-round is |changed| n kernel values, so what counts is how often a support vector must change before it is right.  Taking
-the worst violators, as the literature does, wastes rounds: they are neighbours of one another, and once a few have moved
-the rest are satisfied.  Here the set is a *random sample* of all violators, together with the worst pair (which proves
-convergence) and the still free points of the last set; far fewer values are needed, within a factor of two of the floor
-n x (number of support vectors) on data with many bounded support vectors.
+round is |changed| n kernel values, so what counts is how often a support vector must change before it is right.
+Taking the worst violators, as the literature does, wastes rounds: they are neighbours of one another, and once a few
+have moved the rest are satisfied.  Here the set is a *random sample* of all violators, together with the worst pair
+(which proves convergence) and the still free points of the last set; far fewer values are needed, within a factor of
+two of the floor n x (number of support vectors) on data with many bounded support vectors.
 
 Values are computed in tiles and forgotten where that is cheaper than keeping them; the Gram operator decides.  Problems
 of a thousand points or so are one working set: the whole matrix is formed and solved at once.
@@ -42,8 +42,11 @@ LARGEST_WORKING_SET = 4096
 # A working set is solved to this share of the present violation: further digits are undone by the next set.
 INNER = 0.1
 STEPS_PER_POINT = 20
-# Rounds without a new smallest violation after which rounding is held responsible.
-PATIENCE = 200
+# With so many free points that no working set holds them, up to so many points are solved as a whole after all.
+WHOLE_IF_CROWDED = 10_000
+# So many rounds that lower neither the violation by a twentieth nor the objective by PROGRESS are blamed on rounding.
+PATIENCE = 50
+PROGRESS = 1e-9
 SECONDS_BETWEEN_REPORTS = 0.2
 
 
@@ -147,7 +150,7 @@ class Search:
                 return "converged"
             if self.steps >= limit:
                 return "iterations"
-            if done == 0:
+            if done < slice_steps:
                 return "stalled"
             if not self._report():
                 return self.monitor.stopped or "interrupted"
@@ -174,7 +177,7 @@ class Search:
         found = np.empty(self.n, dtype=np.intp)
         scratch = np.empty(self.s.size)
         last: Index = np.empty(0, dtype=np.intp)
-        best, waited = np.inf, 0
+        best, lowest, waited = np.inf, np.inf, 0
         while True:
             survey(self.F, self.linear, self.ridge, self.lower, self.upper, self.s, self.group, G, extremes)
             self._levels(G, extremes, theta, scratch)
@@ -188,8 +191,10 @@ class Search:
                 self.violation = worst
             if self._converged():
                 return "converged"
-            if self.violation < 0.95 * best:
-                best, waited = self.violation, 0
+            objective = self._objective()
+            if self.violation < 0.95 * best or not objective >= lowest - PROGRESS * abs(objective):
+                waited = 0
+            best, lowest = min(best, self.violation), min(lowest, objective)
             waited += 1
             if waited > PATIENCE:
                 return "stalled"
@@ -201,7 +206,18 @@ class Search:
             self._solve_set(W, limit)
             last = W
             if crowded and fixed is None:
+                if size >= LARGEST_WORKING_SET // 2 and self._fits_whole():
+                    return self._solve_whole(limit)
                 size = min(LARGEST_WORKING_SET, self.n, size + size // 2)
+
+    def _fits_whole(self) -> bool:
+        """Whether the whole matrix is small enough to be formed."""
+        return self.n <= WHOLE_IF_CROWDED and self.n**2 * self.gram.dtype.itemsize <= self.gram.plan().budget
+
+    def _objective(self) -> float:
+        """Value of the program at the present variables."""
+        value = 0.5 * float(self.s.sum(axis=0) @ self.F) + float(np.vdot(self.linear, self.s))
+        return value + 0.5 * float(np.vdot(self.ridge, self.s * self.s))
 
     def _levels(self, G: Array, extremes: Array, theta: Array, scratch: Array) -> None:
         """The guess of each group's multiplier: median gradient of its free variables, between the two extremes."""

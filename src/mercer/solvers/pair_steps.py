@@ -27,6 +27,8 @@ from mercer.compiled import greater, lesser, loop
 # Stands for "may not move"; a number that float32 holds too.
 NEVER = 1e30
 CHUNK = 64
+# A stretch of steps that lowers the objective by less than this share of all that was gained so far is rounding.
+NOISE = 1e-13
 # A curvature this far below the diagonal is round-off of a flat direction.
 FLAT = 1e-12
 
@@ -163,7 +165,8 @@ def minimise_pairs(
     """Pair steps until the violation is at most tol; F (n,) and s (layers, n) are updated in place.
 
     Local point k is matrix row first + k for k < middle and second + k - middle from there on.
-    Returns the number of steps and the last violation seen.
+    Returns the number of steps and the last violation seen.  Ends early, with steps < max_steps and a violation above
+    tol, when rounding lets the objective fall no further.
     """
     layers, n = s.shape
     rise = np.empty((groups, layers, n))
@@ -175,6 +178,8 @@ def minimise_pairs(
             curvature[l, k] = diagonal[k] + ridge[l, k]
     steps = 0
     violation = 0.0
+    stretch = 10 * n + 10_000
+    gained = gained_before = 0.0
     while True:
         violation = -1.0
         i = li = j = lj = g = 0
@@ -226,7 +231,12 @@ def minimise_pairs(
             _shift(F, row[second : second + n - middle], other[second : second + n - middle], step, middle)
         _refresh(linear, ridge, lower, upper, s, rise[g], fall[g], li, i)
         _refresh(linear, ridge, lower, upper, s, rise[g], fall[g], lj, j)
+        gained += step * (slope - 0.5 * eta * step)
         steps += 1
+        if steps % stretch == 0:
+            if gained - gained_before <= NOISE * gained:
+                break
+            gained_before = gained
     return steps, max(violation, 0.0)
 
 
@@ -268,6 +278,8 @@ def minimise_singles(
             break
         step = -slope / max(diagonal[at] + ridge[layer, at], FLAT)
         moved = min(max(s[layer, at] + step, lower[layer, at]), upper[layer, at])
+        if moved == s[layer, at]:
+            break
         _shift_one(F, K[at], moved - s[layer, at], 0)
         s[layer, at] = moved
         steps += 1
