@@ -35,11 +35,18 @@ def graves_morris(before: Array, middle: Array, last: Array, anchor: Anchor = "c
 
 
 class GravesMorris:
-    """Feeds on the iterates of a stationary method; `push` returns what to go on from and the best estimate."""
+    """Feeds on the iterates of a stationary method; `push` returns what to go on from and the best estimate.
+
+    The estimate presumes that one real eigenvalue dominates.  Where it does not (SOR has complex ones), putting it
+    back can do harm: if steps have grown since the last restart, the method is left to itself for a while, and for
+    twice as long the next time.
+    """
 
     def __init__(self, mode: Mode = "restart", anchor: Anchor = "corrected") -> None:
         self.mode, self.anchor = mode, anchor
         self.kept: list[Array] = []
+        self.step_before = np.inf
+        self.pause, self.next_pause = 0, 6
 
     def push(self, Z: Array) -> tuple[Array, Array]:
         """Take the newest iterate (n, m); return the iterate to continue from and the estimate of the limit."""
@@ -52,5 +59,20 @@ class GravesMorris:
         if self.mode == "monitor":
             del self.kept[0]
             return Z, estimate
+        if self._does_harm():
+            del self.kept[0]
+            return Z, Z
         self.kept.clear()
         return estimate.copy(), estimate
+
+    def _does_harm(self) -> bool:
+        """Whether to hold the restart back."""
+        if self.pause > 0:
+            self.pause -= 1
+            return True
+        step = float(np.linalg.norm(self.kept[2] - self.kept[1]))
+        grown = step > self.step_before
+        self.step_before = step
+        if grown:
+            self.pause, self.next_pause = self.next_pause, 2 * self.next_pause
+        return grown

@@ -146,6 +146,7 @@ class _Run:
         self.estimate = Z
         self.iteration = 0
         self.increments: list[float] = []
+        self.smallest = np.inf
         self.diverged = False
         self.best: tuple[float, Array, LeastSquaresCertificate] | None = None
 
@@ -185,6 +186,7 @@ class _Run:
         before = self.Z.copy()
         swept = self.sweeps.apply(self.Z)
         self.increments.append(float(np.max(np.abs(swept - before))))
+        self.smallest = min(self.smallest, self.increments[-1])
         self.Z, self.estimate = self.accelerate.push(swept)
         self.iteration += 1
 
@@ -193,7 +195,7 @@ class _Run:
         if not self.increments:
             return False
         last = self.increments[-1]
-        return not np.isfinite(last) or last > 1e3 * max(min(self.increments), 1e-12 * self.increments[0])
+        return not np.isfinite(last) or last > 1e3 * max(self.smallest, 1e-12 * self.increments[0])
 
     def solution(self, stopped: Stopped, monitor: Monitor) -> Solution:
         """The best point seen where the run diverged, else the last."""
