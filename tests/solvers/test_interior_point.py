@@ -1,12 +1,14 @@
 """The interior point method against an independent solver, the optimality conditions, and degenerate input."""
 
+import tracemalloc
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from problems.zoo import KINDS, c_svc, case, eps_svr, gaussian, huber, nu_svr
 
-from mercer.errors import BudgetTooSmall, InvalidInput, NotConverged, NotPositiveDefinite
+from mercer.errors import BudgetTooSmall, Infeasible, InvalidInput, NotConverged, NotPositiveDefinite
 from mercer.gram import Gram
 from mercer.kernels import Gaussian, Linear, Log, Precomputed, Sigmoid
 from mercer.problems import (
@@ -282,6 +284,28 @@ def test_nu_at_the_edge_of_feasibility_fixes_a_whole_class():
     assert solve(NuRegression(gram, t, 1.0, 1.0)).converged
 
 
+def test_malformed_programs_are_refused():
+    good = case(c_svc, 0, bias="free").problem.program()
+    for error, match, changes in (
+        (InvalidInput, "number of variables", {"linear": good.linear[:-1]}),
+        (Infeasible, "above its upper", {"lower": good.upper, "upper": good.lower}),
+        (InvalidInput, "infinite bound", {"upper": np.full_like(good.upper, np.inf)}),
+    ):
+        with pytest.raises(error, match=match):
+            solve(replace(good, **changes))
+
+
+def test_memory_stays_within_what_is_announced():
+    n = 400
+    _, K, _, y, _ = data(n=n)
+    problem = SupportVectorRegression(Given(K), y, 10.0)
+    tracemalloc.start()
+    solve(problem)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < memory_needed(n) + 200 * 8 * n
+
+
 def test_not_positive_definite_kernel_is_refused_by_name():
     X, _, _, y, _ = data(n=20)
     problem = SupportVectorClassification(Gram(Sigmoid(1.0, -1.0), X), y)
@@ -312,9 +336,14 @@ def test_conditionally_positive_definite_kernel_is_convex_with_a_free_bias_only(
     assert solution.relative_gap < 1e-8
     lifted = Gram(Precomputed(), K + 50.0)  # the same objective wherever the coefficients sum to zero
     assert solution.primal == pytest.approx(solve(SupportVectorClassification(lifted, y, 1.0)).primal, rel=1e-7)
-    assert accepts(SupportVectorClassification(Gram(Log(), X), y)).ok in (True, False)
     with pytest.raises(NotPositiveDefinite):
         solve(SupportVectorClassification(gram, y, 1.0, bias="none"))
+    named = Gram(Log(), X)
+    assert accepts(SupportVectorClassification(named, y))
+    assert solve(SupportVectorRegression(named, X[:, 0])).converged
+    refused = accepts(SupportVectorClassification(named, y, bias="none"))
+    assert not refused
+    assert "Log" in refused.reason
 
 
 class Given:
@@ -350,7 +379,7 @@ def test_nan_and_asymmetric_matrices_are_refused():
 def test_budget_too_small_is_refused_with_the_need():
     _, _, gram, y, _ = data(n=20)
     problem = SupportVectorClassification(gram, y)
-    assert memory_needed(5000) == 3 * 2 * 10**8
+    assert memory_needed(5000) == 4 * 2 * 10**8
     answer = accepts(problem, memory="1 KiB")
     assert not answer.ok
     assert "decomposition" in answer.reason

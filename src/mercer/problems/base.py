@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercer.errors import InvalidInput
+from mercer.errors import Infeasible, InvalidInput
 from mercer.losses import Loss
 from mercer.problems.certificate import Certificate
 from mercer.problems.program import GramLike, Index, QuadraticProgram
@@ -101,6 +101,15 @@ class PlainProgram(Problem):
     name: ClassVar[str] = "quadratic program"
 
     def __init__(self, program: QuadraticProgram) -> None:
+        sizes = {v.shape for v in (program.point, program.lower, program.upper, program.linear, program.ridge)}
+        if sizes != {(program.size,)} or program.equalities.shape != (program.d.size, program.size):
+            raise InvalidInput("the parts of the quadratic program differ in their number of variables or equalities")
+        if not (program.lower <= program.upper).all():
+            raise Infeasible("a lower bound of the quadratic program lies above its upper bound")
+        if (np.isinf(program.upper - program.lower) & (program.ridge <= 0)).any():
+            raise InvalidInput(
+                "a variable with an infinite bound needs a positive ridge: bound it, or use a squared loss"
+            )
         super().__init__(program.gram, 1.0, "none", program)
         span = np.minimum(np.maximum(-program.lower, program.upper), np.finfo(np.float64).max)
         self.box = np.zeros(self.n)

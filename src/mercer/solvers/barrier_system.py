@@ -45,22 +45,24 @@ class BarrierSystem:
         """Prepare for the diagonal D (N,), all entries positive."""
         self.D = D
         delta = D if self._single else 1.0 / np.bincount(self.point, weights=1.0 / D, minlength=self.K.shape[0])
-        M = self.K.copy(order="F")
-        np.einsum("ii->i", M)[...] += delta
-        self._delta = delta
-        self._factor(M, delta)
+        self._delta, self._parts = delta, ()
+        self._factor()
 
-    def _factor(self, M: Array, delta: Array) -> None:
-        factor, info = lapack.dpotrf(M, lower=1, overwrite_a=1, clean=0)
+    def _shifted(self) -> Array:
+        M = self.K.copy(order="F")
+        np.einsum("ii->i", M)[...] += self._delta
+        return M
+
+    def _factor(self) -> None:
+        factor, info = lapack.dpotrf(self._shifted(), lower=1, overwrite_a=1, clean=0)
         if info == 0:
             self._parts, self.method = (factor,), "cholesky"
             return
-        M = self.K + np.diag(delta)
-        factor, pivots, info = lapack.dsytrf(M, lower=1)
+        factor, pivots, info = lapack.dsytrf(self._shifted(), lower=1, overwrite_a=1)
         if info == 0:
             self._parts, self.method = (factor, pivots), "ldl"
             return
-        values, vectors = scipy.linalg.eigh(M, check_finite=False)
+        values, vectors = scipy.linalg.eigh(self._shifted(), overwrite_a=True, check_finite=False)
         keep = np.abs(values) > 1e-14 * np.abs(values).max()
         self._parts, self.method = (values[keep], vectors[:, keep]), "pseudo-inverse"
 

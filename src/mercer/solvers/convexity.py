@@ -28,9 +28,13 @@ def convex_matrix(program: QuadraticProgram) -> Array:
         )
     if program.constant:
         K += program.constant
-    if np.abs(K - K.T).max() > 1e-5 * np.abs(K).max():
+    twin = K.T.copy()
+    twin -= K
+    if max(twin.max(), -twin.min()) > 1e-5 * max(K.max(), -K.min()):
         raise InvalidInput("the kernel matrix is not symmetric: symmetrise it, or check how it was computed")
-    K = 0.5 * (K + K.T)
+    twin *= 0.5
+    K += twin
+    del twin
     if is_semidefinite(K):
         return K
     basis = _constrained_functions(program)
@@ -39,7 +43,7 @@ def convex_matrix(program: QuadraticProgram) -> Array:
         projected -= (projected @ basis) @ basis.T
         projected = 0.5 * (projected + projected.T)
         if is_semidefinite(projected):
-            return np.asarray(projected)
+            return projected
     raise NotPositiveDefinite(_refusal(program, K))
 
 

@@ -14,7 +14,7 @@ epsilon, coefficients of basis functions.
 Variables whose multiplier has grown far beyond their distance to a bound are fixed there and leave the system; the gap
 that decides convergence is always that of all variables, and when it does not close they come back.
 
-Memory: three n x n matrices.  Time: one factorisation of order n (at most) in each of 10 to 30 iterations.
+Memory: four n x n matrices.  Time: one factorisation of order n (at most) in each of 10 to 30 iterations.
 """
 
 import time
@@ -40,7 +40,7 @@ Mask = NDArray[np.bool_]
 
 NAME = "interior point"
 STEP = 0.995  # share of the way to the boundary that a step may go
-MATRICES = 3  # n x n matrices held at once: the kernel, its factor, a copy while they change
+MATRICES = 4  # n x n matrices held at once: the kernel, its factor, and two while variables leave the system
 SHARE = 0.7  # of the free memory, when no budget is stated
 BEYOND = 1e-4  # the path is followed until the gap is this far below the tolerance, or rounding stops it
 REACH = 1e3  # start no farther inside the box than this many times the scale of a variable
@@ -323,9 +323,8 @@ class _Path:
 
     def _snapshot(self) -> Solution:
         s, certificate = self.finish()
-        return _solution(
-            self.problem, s, certificate, self.iterations, "interrupted", time.perf_counter(), self.monitor, {}
-        )
+        began = time.perf_counter() - self.monitor.seconds
+        return _solution(self.problem, s, certificate, self.iterations, "interrupted", began, self.monitor, {})
 
     def finish(self) -> tuple[Array, Certificate]:
         """The best iterate with its certificate; variables at rounding distance from a bound are put on it."""
