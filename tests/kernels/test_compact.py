@@ -7,6 +7,8 @@ from scipy.special import jv
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.kernels import CompactGaussian, Gaussian, Matern, Taper, Wendland
 
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(250)
+
 
 def distances(X: np.ndarray) -> np.ndarray:
     return np.sqrt(np.sum((X[:, None] - X[None]) ** 2, axis=2))
@@ -123,10 +125,9 @@ def transform(d: int, nu: float) -> np.ndarray:
 
     int_0^1 r^(d/2) J_(d/2-1)(w r) (1 - r)^nu dr by Gauss-Legendre quadrature.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(600)
-    r = 0.5 * (nodes + 1.0)
-    w = np.linspace(0.5, 200.0, 600)
-    terms = weights * r ** (0.5 * d) * (1.0 - r) ** nu
+    r = 0.5 * (NODES + 1.0)
+    w = np.concatenate([np.linspace(0.5, 20.0, 20), np.linspace(180.0, 200.0, 40)])
+    terms = WEIGHTS * r ** (0.5 * d) * (1.0 - r) ** nu
     return np.asarray(jv(0.5 * d - 1.0, w[:, None] * r) @ terms * w ** (0.5 * d + 2.0))
 
 
