@@ -35,6 +35,7 @@ SOLVERS = (
     "minres",
     "multishift",
     "saddle",
+    "sparse_direct",
     "spectral",
     "stationary",
     "symmlq",
@@ -100,6 +101,8 @@ def gram_for(
     kind = "float32" if precision == "float32" else "float64"
     if solver == "woodbury":
         return Gram(kernel, X, memory=memory, precision=kind, storage="lowrank")
+    if solver == "sparse_direct":
+        return Gram(kernel, X, memory=memory, precision=kind, storage="sparse")
     if solver in WHOLE:
         # Streamed: the solver's own array is then the only n x n one.
         return Gram(kernel, X, memory=memory, precision=kind, storage="streamed")
