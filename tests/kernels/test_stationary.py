@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import kv
 
 from mercer.errors import InvalidInput
 from mercer.kernels import Exponential, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic, median_sigma
@@ -55,6 +56,13 @@ def test_matern_of_one_half_is_exponential_and_limits_are_right() -> None:
     np.testing.assert_allclose(np.exp(log_matern(2.5, r)), (1 + r + r * r / 3) * np.exp(-r), rtol=1e-13)
     for nu in (0.05, 0.5, 1.0, 1.5, 3.7, 60.0, 1e4):
         assert Matern(nu=nu).of_distance(np.zeros(1), 3)[0] == 1.0
+
+
+def test_matern_with_the_width_of_hamers_divided_by_root_two_is_his_kernel() -> None:
+    width, nu = 1.7, 3.2
+    t = 2.0 * np.sqrt(nu) * r[1:] / width
+    hamers = t**nu * kv(nu, t) / (2.0 ** (nu - 1.0) * math.gamma(nu))
+    np.testing.assert_allclose(Matern(sigma=width / math.sqrt(2.0), nu=nu).of_distance(r[1:], 1), hamers, rtol=1e-11)
 
 
 def test_matern_tends_to_the_gaussian_of_the_same_sigma() -> None:

@@ -172,7 +172,7 @@ class Matern(_LengthScaled):
     """Matern kernel of smoothness nu: 2^(1-nu) / Gamma(nu) t^nu K_nu(t), t = sqrt(2 nu q), and 1 at q = 0.
 
     nu = 1/2 is the exponential kernel, 3/2 and 5/2 have closed forms, nu -> infinity is the Gaussian of the same
-    sigma; Hamers (2004) writes sigma / sqrt(2) for this sigma.  Bessel's K_nu overflows where the kernel itself is
+    sigma; the width of Hamers (2004) is sqrt(2) times this one.  Bessel's K_nu overflows where the kernel itself is
     harmless, so general nu is evaluated in logarithms.  nu is a choice of smoothness: derivatives are by sigma only.
     """
 
