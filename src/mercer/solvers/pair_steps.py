@@ -13,8 +13,9 @@ that may fall which promises the largest decrease (G_j - G_i)^2 / (2 eta), eta =
 largest G_j - G_i is the classical violation of the optimality conditions; the loop ends when it is at most `tol`.
 Variables in no group move alone (no bias).
 
-Everything runs over contiguous arrays of length n: `rise` and `fall` hold p + r s, or a huge number of the sign that
-keeps a variable out where it may not rise or fall.  Points may be two contiguous stretches of a larger matrix, so that
+Everything runs over contiguous arrays of length n: for each group `rise` and `fall` hold p + r s of the one variable of
+a point that matters there (the smallest that may rise, the largest that may fall), or a huge number of the sign that
+keeps the point out.  Points may be two contiguous stretches of a larger matrix, so that
 many pairs of classes can be trained on one matrix without a copy.
 """
 
@@ -124,24 +125,27 @@ def _shift_one(F: Any, row: Any, amount: float, first: int) -> None:
 
 
 @loop
-def _offsets(linear: Any, ridge: Any, lower: Any, upper: Any, s: Any, group: Any, rise: Any, fall: Any) -> None:
-    """Fill rise and fall (groups, layers, n) from the variables (layers, n)."""
-    layers, n = s.shape
+def _refresh(linear: Any, ridge: Any, lower: Any, upper: Any, s: Any, group: Any, rise: Any, fall: Any, k: int) -> None:
+    """Offsets of point k in each group: the best of its variables that may rise, and that may fall."""
     for g in range(rise.shape[0]):
-        for l in range(layers):
-            for k in range(n):
+        up, down = NEVER, -NEVER
+        for l in range(s.shape[0]):
+            if group[l, k] == g:
                 base = linear[l, k] + ridge[l, k] * s[l, k]
-                member = group[l, k] == g
-                rise[g, l, k] = base if member and s[l, k] < upper[l, k] else NEVER
-                fall[g, l, k] = base if member and s[l, k] > lower[l, k] else -NEVER
+                if s[l, k] < upper[l, k]:
+                    up = min(up, base)
+                if s[l, k] > lower[l, k]:
+                    down = max(down, base)
+        rise[g, k], fall[g, k] = up, down
 
 
 @loop
-def _refresh(linear: Any, ridge: Any, lower: Any, upper: Any, s: Any, rise: Any, fall: Any, l: int, k: int) -> None:
-    """Bring the offsets of one variable up to date; rise and fall are those of its group (layers, n)."""
-    base = linear[l, k] + ridge[l, k] * s[l, k]
-    rise[l, k] = base if s[l, k] < upper[l, k] else NEVER
-    fall[l, k] = base if s[l, k] > lower[l, k] else -NEVER
+def _layer(linear: Any, ridge: Any, bound: Any, s: Any, group: Any, g: int, k: int, offset: float) -> int:
+    """The variable of point k in group g that is off its bound and has the given offset."""
+    for l in range(s.shape[0]):
+        if group[l, k] == g and s[l, k] != bound[l, k] and linear[l, k] + ridge[l, k] * s[l, k] == offset:
+            return l
+    return 0
 
 
 @loop
@@ -168,69 +172,57 @@ def minimise_pairs(
     Returns the number of steps and the last violation seen.  Ends early, with steps < max_steps and a violation above
     tol, when rounding lets the objective fall no further.
     """
-    layers, n = s.shape
-    rise = np.empty((groups, layers, n))
-    fall = np.empty((groups, layers, n))
-    _offsets(linear, ridge, lower, upper, s, group, rise, fall)
-    curvature = np.empty((layers, n), np.float32)
-    for l in range(layers):
-        for k in range(n):
-            curvature[l, k] = diagonal[k] + ridge[l, k]
+    n = s.shape[1]
+    rise = np.empty((groups, n))
+    fall = np.empty((groups, n))
+    curvature = np.empty(n, np.float32)
+    for k in range(n):
+        _refresh(linear, ridge, lower, upper, s, group, rise, fall, k)
+        curvature[k] = diagonal[k] + ridge[0, k]
     steps = 0
     violation = 0.0
     stretch = 10 * n + 10_000
     gained = gained_before = 0.0
     while True:
         violation = -1.0
-        i = li = j = lj = g = 0
+        i = j = g = 0
         level = 0.0
         for h in range(groups):
-            lowest = 2.0 * NEVER
-            at = layer = 0
-            for l in range(layers):
-                value, position = _smallest(F, rise[h, l])
-                if value < lowest:
-                    lowest, at, layer = value, position, l
+            lowest, at = _smallest(F, rise[h])
             if lowest > 0.5 * NEVER:
                 continue
             row = K[first + at] if at < middle else K[second + at - middle]
-            own = curvature[layer, at]
-            gain = np.float32(-1.0)
-            partner = partner_layer = 0
-            widest = -NEVER
-            for l in range(layers):
-                a, p, w = _steepest(F, fall[h, l], row[first : first + middle], curvature[l], own, lowest, 0)
-                if a > gain:
-                    gain, partner, partner_layer = a, p, l
-                widest = max(widest, w)
-                if n > middle:
-                    a, p, w = _steepest(
-                        F, fall[h, l], row[second : second + n - middle], curvature[l], own, lowest, middle
-                    )
-                    if a > gain:
-                        gain, partner, partner_layer = a, p, l
-                    widest = max(widest, w)
+            own = curvature[at]
+            gain, partner, widest = _steepest(F, fall[h], row[first : first + middle], curvature, own, lowest, 0)
+            if n > middle:
+                beyond = row[second : second + n - middle]
+                other_gain, other, wide = _steepest(F, fall[h], beyond, curvature, own, lowest, middle)
+                if other_gain > gain:
+                    gain, partner = other_gain, other
+                widest = max(widest, wide)
             if widest > violation:
                 violation = widest
-                i, li, j, lj, g, level = at, layer, partner, partner_layer, h, lowest
+                i, j, g, level = at, partner, h, lowest
         if violation <= tol or steps >= max_steps:
             break
+        li = _layer(linear, ridge, upper, s, group, g, i, rise[g, i])
+        lj = _layer(linear, ridge, lower, s, group, g, j, fall[g, j])
         row = K[first + i] if i < middle else K[second + i - middle]
-        other = K[first + j] if j < middle else K[second + j - middle]
+        other_row = K[first + j] if j < middle else K[second + j - middle]
         shared = row[first + j] if j < middle else row[second + j - middle]
         bends = diagonal[i] + ridge[li, i] + diagonal[j] + ridge[lj, j]
         eta = max(bends - 2.0 * shared, FLAT)
-        slope = F[j] + fall[g, lj, j] - level
+        slope = F[j] + fall[g, j] - level
         room_up = upper[li, i] - s[li, i]
         room_down = s[lj, j] - lower[lj, j]
         step = min(slope / eta, room_up, room_down)
         s[li, i] = upper[li, i] if step >= room_up else s[li, i] + step
         s[lj, j] = lower[lj, j] if step >= room_down else s[lj, j] - step
-        _shift(F, row[first : first + middle], other[first : first + middle], step, 0)
+        _shift(F, row[first : first + middle], other_row[first : first + middle], step, 0)
         if n > middle:
-            _shift(F, row[second : second + n - middle], other[second : second + n - middle], step, middle)
-        _refresh(linear, ridge, lower, upper, s, rise[g], fall[g], li, i)
-        _refresh(linear, ridge, lower, upper, s, rise[g], fall[g], lj, j)
+            _shift(F, row[second : second + n - middle], other_row[second : second + n - middle], step, middle)
+        _refresh(linear, ridge, lower, upper, s, group, rise, fall, i)
+        _refresh(linear, ridge, lower, upper, s, group, rise, fall, j)
         gained += step * (slope - 0.5 * eta * step)
         steps += 1
         if steps % stretch == 0:
