@@ -8,7 +8,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels import Gaussian
 from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
-TIGHT = {"tol": 1e-11, "gap_tol": 1e-12}
+TIGHT = {"tol": 1e-10}
 
 
 def classes(n, k=2, seed=0):

@@ -40,15 +40,14 @@ def is_linear(kernel: Kernel | None) -> bool:
 
 def variance(X: Any, weights: NDArray[np.float64] | None) -> float:
     """Variance of all entries of X (n, d), dense or CSR; a row counts with its weight."""
-    if weights is None and not sp.issparse(X):
+    if not sp.issparse(X) and (weights is None or weights.min() == weights.max()):
         return float(X.var())
-    if not sp.issparse(X):
-        total = float(np.sum(weights)) * int(X.shape[1])
-        mean = float(np.sum(weights @ X)) / total
-        return float(np.sum(weights @ (X - mean) ** 2)) / total
     w = np.ones(X.shape[0]) if weights is None else weights
-    of_entry = np.repeat(w, np.diff(X.indptr))
     total = float(np.sum(w)) * int(X.shape[1])
+    if not sp.issparse(X):
+        mean = float(np.sum(w @ X)) / total
+        return float(np.sum(w @ (X - mean) ** 2)) / total
+    of_entry = np.repeat(w, np.diff(X.indptr))
     mean = float(np.dot(of_entry, X.data)) / total
     return float(np.dot(of_entry, X.data**2)) / total - mean**2
 
@@ -60,6 +59,11 @@ def gamma_of(gamma: Any, X: Any, weights: NDArray[np.float64] | None) -> float:
     if gamma == "auto":
         return 1.0 / int(X.shape[1])
     spread = variance(X, weights)
+    if not np.isfinite(spread):
+        raise InvalidInput(
+            "The dual coefficients or intercepts are not finite, as the variance of X is not: X holds huge values; "
+            "scale the features, for instance with StandardScaler"
+        )
     return 1.0 / (int(X.shape[1]) * spread) if spread != 0.0 else 1.0
 
 

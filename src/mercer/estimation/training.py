@@ -1,26 +1,27 @@
 """The points a machine is trained on: those of positive weight, and their Gram operators.
 
 A TrainingSet holds all the machine's training points in the form its kernel works on, and gives the Gram operator of
-all of them or of a subset (a pair of classes, a fold).  A precomputed matrix and the values of a plain kernel
-function are given matrices; so is the matrix of a small problem once a subset is asked for, so that each kernel
-value is computed once however many machines use it.
+all of them or of a subset (a pair of classes, a fold).  Where the whole matrix is held, subsets are cut out of it, so
+that each kernel value is computed once however many machines use it.
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.errors import InvalidInput
 from mercer.estimation.similarity import Kind, evaluate
 from mercer.estimation.validation import take, working_form
 from mercer.gram import Gram, GramOperator
-from mercer.gram.memory import budget
 from mercer.kernels import Kernel, Precomputed
 
 Index = NDArray[np.intp]
 
 EXACT = 2048  # so many points have their kernel matrix in float64 unless told otherwise
 SMALL_BUDGET = 1 << 28
+ASYMMETRY = 1e-4  # a given matrix this close to its transpose is meant to be symmetric
 
 
 class TrainingSet:
@@ -35,41 +36,43 @@ class TrainingSet:
         self.kind = kind
         self.kept = kept
         self.kernel: Kernel = Precomputed() if kind in ("precomputed", "function") else kernel
-        self.memory = memory
-        self.precision = precision
-        self.matrix: NDArray[np.float64] | None = None
-        points = X if kept is None or kind == "precomputed" else take(X, kept)
-        self.n = len(points) if isinstance(points, list) else int(points.shape[0])
         if kind == "precomputed":
-            self.matrix = points if kept is None else np.ascontiguousarray(points[np.ix_(kept, kept)])
-            self.n = len(self.matrix)
-        elif kind == "function":
-            self.matrix = evaluate(kernel, points, points, self.n, self.n)
+            points = X if kept is None else X[np.ix_(kept, kept)]
         else:
-            points = working_form(points)
-        self.points = points
+            points = X if kept is None else take(X, kept)
+            points = points if kind == "function" else working_form(points)
+        self.n = len(points) if isinstance(points, list) else int(np.shape(points)[0])
+        self.points = evaluate(kernel, points, points, self.n, self.n) if kind == "function" else points
+        small = self.n <= EXACT
+        self.precision = precision if precision != "auto" else "float64" if small else "float32"
+        # A small matrix is not worth asking the machine how much memory it has.
+        self.memory = SMALL_BUDGET if memory is None and small else memory
 
     def original(self, index: Index) -> Index:
         """Positions of training points among the rows handed to `fit`."""
         return index if self.kept is None else self.kept[index]
 
-    def hold_matrix(self) -> None:
-        """Compute the whole matrix once, when it fits in the budget, so that subsets are cut out of it."""
-        if self.matrix is None and 8 * self.n**2 <= self._room():
-            self.matrix = np.asarray(self.gram().dense(), dtype=np.float64)
-
-    def _room(self) -> int:
-        """Bytes that kernel values may take."""
-        return SMALL_BUDGET if self.memory is None and self.n <= EXACT else budget(self.memory)
+    @cached_property
+    def whole(self) -> GramOperator:
+        """The Gram operator of all points."""
+        if self.kind in ("precomputed", "function"):
+            operator = Gram(self.kernel, self.points)
+            return operator if operator.symmetric else Gram(self.kernel, self._symmetric())
+        return Gram(self.kernel, self.points, memory=self.memory, precision=self.precision, access="rows")
 
     def gram(self, index: Index | None = None) -> GramOperator:
         """The Gram operator of all points, or of those at `index`."""
-        if self.matrix is not None:
-            matrix = self.matrix if index is None else np.ascontiguousarray(self.matrix[np.ix_(index, index)])
-            return Gram(Precomputed(), matrix)
-        points = self.points if index is None else take(self.points, index)
-        n = self.n if index is None else len(index)
-        precision = self.precision if self.precision != "auto" else "float64" if n <= EXACT else "float32"
-        # A small matrix is not worth asking the machine how much memory it has.
-        memory = SMALL_BUDGET if self.memory is None and n <= EXACT else self.memory
-        return Gram(self.kernel, points, memory=memory, precision=precision, access="rows")
+        return self.whole if index is None else self.whole.subset(index)
+
+    def held(self, rows: Index, columns: Index) -> NDArray[np.float64] | None:
+        """Kernel values between training points where the whole matrix is in memory, else None."""
+        matrix = getattr(self.whole, "matrix", None)
+        return matrix[np.ix_(rows, columns)] if isinstance(matrix, np.ndarray) else None
+
+    def _symmetric(self) -> NDArray[np.float64]:
+        """A given matrix freed from rounding in its symmetry."""
+        K = self.points
+        middle: NDArray[np.float64] = 0.5 * (K + K.T)
+        if np.abs(K - middle).max() > ASYMMETRY * np.abs(middle).max():
+            raise InvalidInput("the kernel matrix is not symmetric: k(x, z) and k(z, x) must be the same")
+        return middle

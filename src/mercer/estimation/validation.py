@@ -15,15 +15,17 @@ from mercer.estimation.similarity import Kind
 DENSE_ENTRIES = 1 << 20
 
 
-def training_data(estimator: Any, kind: Kind, X: Any, y: Any = None, *, numeric: bool = False) -> tuple[Any, Any]:
+def training_data(
+    estimator: Any, kind: Kind, X: Any, y: Any = None, *, supervised: bool = True, numeric: bool = False
+) -> tuple[Any, Any]:
     """X and y for `fit`: features as float64 (n, d), dense or CSR; objects as a list; a kernel matrix as (n, n).
 
-    `y` is None for machines without targets.
+    Machines without targets are not `supervised`; `numeric` targets are real numbers.
     """
     if kind in ("objects", "function"):
-        if y is not None:
-            check_consistent_length(X, y)
+        if supervised:
             y = column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
         if kind == "objects":
             X = list(X)
         if _num_samples(X) == 0:
@@ -32,7 +34,7 @@ def training_data(estimator: Any, kind: Kind, X: Any, y: Any = None, *, numeric:
     if kind == "precomputed" and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported.")
     options = {"dtype": np.float64, "order": "C", "accept_sparse": "csr", "accept_large_sparse": True}
-    if y is None:
+    if not supervised:
         X = validate_data(estimator, X, **options)
     else:
         X, y = validate_data(estimator, X, y, y_numeric=numeric, **options)

@@ -21,7 +21,7 @@ def sample_weights(weights: Any, X: Any) -> Vector | None:
     """Weights (n,) as given by the caller, checked; None when all points count alike by default."""
     if weights is None:
         return None
-    w: Vector = np.asarray(_check_sample_weight(weights, X, dtype=np.float64))
+    w: Vector = np.asarray(_check_sample_weight(weights, X, dtype=np.float64, allow_all_zero_weights=True))
     if w.size and w.max() <= 0.0:
         raise InvalidInput("Invalid input - all samples have zero or negative weights.")
     return w

@@ -112,7 +112,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
         if kind in ("features", "objects"):
             points = X if kept is None else validation.take(X, kept)
             if not isinstance(kernel, Kernel):
-                self._gamma = gamma_of(self.gamma, points, weights)
+                self._gamma = gamma_of(self.gamma, validation.working_form(points), weights)
             kernel = self._kernel = resolve(kernel, self._gamma, self.degree, self.coef0, points)
         training = TrainingSet(kind, X, kept, kernel, self._budget(), self.precision)
         if kind == "features":
@@ -133,7 +133,6 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
             tol=self.tol,
             gap_tol=self.gap_tol,
             max_iter=self.max_iter,
-            shrinking=self.shrinking,
             memory=self._budget(),
             start=start if self.warm_start else None,
             monitor=monitor,

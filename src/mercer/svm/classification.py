@@ -31,7 +31,7 @@ class SVC(Classifier):
     C : price of an error relative to the norm; sample and class weights multiply it.  inf stands for 1e10.
     kernel : a Kernel object, one of scikit-learn's names, "precomputed", or a function of two sets of points.
     degree, gamma, coef0 : parameters of the named kernels; gamma = "scale" is 1 / (d Var X), rows counted by weight.
-    shrinking : let the solver set aside variables that stay at their bounds.
+    shrinking : taken for scikit-learn's sake; the working sets leave settled variables alone in any case.
     probability : also fit Platt's sigmoids on 5 held-out folds, for `predict_proba`.
     tol : largest violation of the optimality conditions at which the solver stops, as in LIBSVM.
     cache_size : memory for kernel values in MB; the default of 200 leaves the amount to mercer.
@@ -129,7 +129,8 @@ class NuSVC(Classifier):
     """nu-support vector classification: nu bounds the share of margin errors from above, of support vectors from below.
 
     The parameters are those of `SVC` with `nu` in (0, 1] for `C`, and without `bias`.  Each pair of classes admits nu
-    up to twice the (weighted) share of its smaller class.  Class weights count, as sample weights do.
+    up to twice the (weighted) share of its smaller class.  Class weights count, as sample weights do; where they make
+    nu infeasible, the largest feasible one is taken.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -189,8 +190,12 @@ class NuSVC(Classifier):
         self.n_jobs = n_jobs
 
     def _problem(self, gram: GramOperator, y: Vector, weights: Vector | None) -> Problem:
+        nu = self.nu
+        if self.class_weight is not None and weights is not None:
+            smaller = min(float(weights[y > 0].sum()), float(weights[y < 0].sum()))
+            nu = min(nu, 2.0 * smaller / float(weights.sum()))
         try:
-            return NuClassification(gram, y, self.nu, weights)
+            return NuClassification(gram, y, nu, weights)
         except Infeasible as error:
             raise Infeasible(f"specified nu is infeasible: {error}") from None
 

@@ -109,8 +109,6 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
                 codes, y = codes[training.kept], y[training.kept]
             self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
             weights = point_weights(weights, self.class_weight_, codes)
-            if len(self.classes_) > 2 or self.probability:
-                training.hold_matrix()
             trained = self._train(training, codes, weights, None, monitor)
             self._keep(training, X, trained.support, trained.counts, trained.dual, trained.intercept)
             self._certify(trained.problems, trained.solutions, single=False)
@@ -242,8 +240,9 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
     def _held_out(self, training: TrainingSet, part: Trained, support: Index, outside: Index) -> Matrix:
         """Decision values of machines trained on a fold at the points left out."""
         blocks, coefficients = self._split(part.dual, part.counts)
-        if training.matrix is not None:
-            products = prediction.contract(training.matrix[np.ix_(outside, support)], blocks, coefficients)
+        values = training.held(outside, support)
+        if values is not None:
+            products = prediction.contract(values, blocks, coefficients)
         else:
             points, vectors = (validation.take(training.points, where) for where in (outside, support))
             products = prediction.expand(training.kernel, points, vectors, blocks, coefficients, self.precision)

@@ -5,6 +5,7 @@
 (Schoelkopf et al. 2001).  The decision value is f(x) - rho, positive for inliers.
 """
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -17,9 +18,29 @@ from mercer.estimation import validation
 from mercer.estimation.similarity import kind_of
 from mercer.estimation.weights import sample_weights
 from mercer.problems import OneClass
+from mercer.solvers.solution import Solution
 from mercer.svm.base import SupportVectorMachine
 
 Vector = NDArray[np.float64]
+
+EDGE = 1e-9
+
+
+def _with_edge_inside(problem: OneClass, solution: Solution) -> Solution:
+    """Lower rho, within the solver's tolerance, so that no unbounded support vector counts as an outlier.
+
+    They lie on the edge, f = rho, where rounding would decide; only points at their bound w_i may be outside, which
+    makes their weighted share at most nu.
+    """
+    c, bound = solution.coefficients, problem.box
+    f = solution.details.get("f0")
+    values = np.asarray(problem.gram.dot(c) if f is None else f)
+    on_edge = values[(c > 1e-8 * bound) & (c < (1.0 - 1e-8) * bound)]
+    if len(on_edge) == 0:
+        return solution
+    lowest = float(on_edge.min())
+    rho = min(-float(solution.bias), lowest - EDGE * abs(lowest))
+    return replace(solution, bias=-rho)
 
 
 class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]
@@ -90,11 +111,12 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "OneClassSVM":
         """Learn the region of the points X (n, d); y is ignored, `sample_weight` (n,) counts repetitions."""
         kind = kind_of(self.kernel, X)
-        X, _ = validation.training_data(self, kind, X)
+        X, _ = validation.training_data(self, kind, X, supervised=False)
         with self._watched(X, None) as monitor:
             training, weights = self._training_set(kind, X, sample_weights(sample_weight, X))
             problem = OneClass(training.gram(), self.nu, weights)
-            self._keep_one(training, X, problem, self._solve(problem, monitor, self._starts(1)[0]))
+            solution = self._solve(problem, monitor, self._starts(1)[0])
+            self._keep_one(training, X, problem, _with_edge_inside(problem, solution))
         self.offset_ = -self._intercept_
         return self
 
