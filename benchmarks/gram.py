@@ -1,6 +1,7 @@
 """The kernel matrix against scikit-learn's, and the measured rules of the cost model.
 
     python benchmarks/gram.py            writes benchmarks/results/gram.json and gram.md
+    python benchmarks/gram.py --smoke    small sizes, to see that everything runs; nothing is written
 
 Headline: K v for the Gaussian kernel, n = 20,000, d = 50, float32, against `rbf_kernel(X) @ v` in the same run,
 interleaved; at least 4 times faster, with a peak of extra memory under 64 MiB, measured in a process of its own.
@@ -24,7 +25,8 @@ from mercer.gram import Gram, tiles
 from mercer.kernels import CompactGaussian, Gaussian
 
 RESULTS = Path(__file__).parent / "results"
-N, D = 20_000, 50
+SMOKE = "--smoke" in sys.argv
+N, D = (600 if SMOKE else 20_000), 50
 GAMMA = 1.0 / D
 SIGMA = (0.5 / GAMMA) ** 0.5
 BUDGET = "64 MiB"
@@ -126,7 +128,7 @@ def measure_peak(what: str) -> float:
 def compressed_points() -> list[dict[str, Any]]:
     """CSR points worked on compressed, and turned dense: where the one becomes cheaper than the other."""
     rows = []
-    rule, n = tiles.worth_densifying, 3000
+    rule, n = tiles.worth_densifying, 300 if SMOKE else 3000
     v = np.ones(n)
     try:
         for d in (16, 64, 256, 1024, 4096):
@@ -147,8 +149,9 @@ def compressed_points() -> list[dict[str, Any]]:
 
 def kinds() -> list[dict[str, Any]]:
     """Building and using each kind of matrix, 6000 points in 3 dimensions."""
-    X = np.random.default_rng(0).uniform(size=(6000, 3))
-    v = np.ones(6000)
+    n = 300 if SMOKE else 6000
+    X = np.random.default_rng(0).uniform(size=(n, 3))
+    v = np.ones(n)
     rows = []
     for storage in ("dense", "streamed", "cached", "sparse", "lowrank", "mapped"):
         kernel: Any = CompactGaussian(sigma=0.02) if storage == "sparse" else Gaussian(sigma=0.5)
@@ -216,6 +219,9 @@ def main() -> None:
     results["headline"] = headline()
     results["compressed_points"] = compressed_points()
     results["kinds"] = kinds()
+    if SMOKE:
+        print(report(results))
+        return
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "gram.json").write_text(json.dumps(results, indent=1) + "\n")
     (RESULTS / "gram.md").write_text(report(results))

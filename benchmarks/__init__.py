@@ -1,0 +1,1 @@
+"""Benchmarks of mercer beside its peers; `harness` runs them, one module holds each table."""
