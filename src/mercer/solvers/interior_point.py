@@ -19,11 +19,13 @@ Memory: four n x n matrices.  Time: one factorisation of order n (at most) in ea
 
 import time
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import threads
 from mercer.errors import BudgetTooSmall, NotConverged, NotPositiveDefinite
 from mercer.gram.memory import available, parse, show
 from mercer.problems.base import PlainProgram, Problem
@@ -41,6 +43,7 @@ Mask = NDArray[np.bool_]
 NAME = "interior point"
 STEP = 0.995  # share of the way to the boundary that a step may go
 MATRICES = 4  # n x n matrices held at once: the kernel, its factor, and two while variables leave the system
+ONE_THREAD = 2000  # points up to which BLAS runs on one thread
 SHARE = 0.7  # of the free memory, when no budget is stated
 BEYOND = 1e-4  # the path is followed until the gap is this far below the tolerance, or rounding stops it
 REACH = 1e3  # start no farther inside the box than this many times the scale of a variable
@@ -98,6 +101,21 @@ def solve(
             f"interior point needs {show(memory_needed(program.n))} for n = {program.n} and may take "
             f"{show(_budget(memory))}: use the decomposition solver"
         )
+    # Threads gain little on small factorisations and lose much where the cores are shared.
+    with threads.one_blas_thread() if program.n <= ONE_THREAD else nullcontext():
+        return _follow(task, tol, start, monitor, max_iterations, eliminate, began)
+
+
+def _follow(
+    task: Problem,
+    tol: float,
+    start: Array | Solution | None,
+    monitor: Monitor,
+    max_iterations: int,
+    eliminate: float | None,
+    began: float,
+) -> Solution:
+    program = task.program()
     first = starting_variables(program, start, monitor)
     K = convex_matrix(program)
     for s in (np.clip(np.zeros(program.size), program.lower, program.upper), first):
@@ -114,12 +132,14 @@ def solve(
     s, certificate = path.finish()
     if certificate.converged(tol):
         stopped = "converged"
-    elif stopped in ("iterations", "stalled"):
+    elif stopped in ("converged", "iterations", "stalled"):
+        # A path that ended well may still end short of the tolerance once every sum is taken anew.
+        stopped = "stalled" if stopped == "converged" else stopped
         warnings.warn(
             f"interior point stopped ({stopped}) at a relative gap of {certificate.relative_gap:.2g}, "
             f"{tol:.2g} was asked for",
             NotConverged,
-            stacklevel=2,
+            stacklevel=3,
         )
     details = {"factorisation": path.system.method, "eliminated": path.eliminated}
     return _solution(task, s, certificate, path.iterations, stopped, began, monitor, details)
