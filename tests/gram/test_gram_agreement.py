@@ -187,6 +187,17 @@ def test_products_of_many_vectors_and_large_matrices_use_both_sides_of_the_tiles
             assert np.abs(gram.dot(V[:, :k]) - K @ V[:, :k]).max() < tolerance
 
 
+@pytest.mark.parametrize("n", [129, 500, 1301])
+def test_products_with_compressed_points_use_both_sides_rightly(n):
+    X = sp.random_array((n, 700), density=0.02, format="csr", rng=n)
+    V = np.random.default_rng(1).normal(size=(n, 3))
+    for kernel in (Gaussian(sigma=2.0), Polynomial(degree=2)):
+        K = kernel(X)
+        for precision, tolerance in (("float64", 1e-12), ("float32", 1e-5)):
+            gram = Gram(kernel, X, storage="streamed", precision=precision)
+            assert np.abs(gram.dot(V) - K @ V).max() < tolerance * (np.abs(K) @ np.abs(V)).max()
+
+
 def test_objects_are_evaluated_through_sublists():
     words = ["abracadabra", "cadabra", "bra", "arbadacarba", "kernel", "colonel"] * 4
     kernel = Spectrum(2)

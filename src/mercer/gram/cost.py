@@ -15,7 +15,11 @@ handed in by the caller and results handed out to him are his.  For n x m values
     tile         rows columns s a thread        rows columns CALLED for kernels evaluated through their own call
     copies       COPIED_VALUES s                where values are copied out of what is stored
 
-with G operations for the elementwise function of the kernel.  A dense matrix of 5000 points in float64 takes
+CSR points stay compressed unless d <= 16 or more than 0.3 of their entries are stored (`tiles.worth_densifying`): a
+stored entry costs about four times as much as an entry of a dense product, so that the two break even between 0.2 and
+0.3, and in few dimensions the elementwise function outweighs both (benchmarks/results/gram.md).
+
+Above, G is the number of operations of the elementwise function of the kernel.  A dense matrix of 5000 points in float64 takes
 2e8 bytes (Hamers 2004, section 1.2.2).
 """
 

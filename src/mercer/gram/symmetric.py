@@ -1,0 +1,160 @@
+"""Products with a symmetric kernel matrix that use each tile twice: K_IJ for the rows I, and K_IJ' for the rows J.
+
+Only tiles on and right of the diagonal are computed, which is half of the work.  Sums over one tile (for CSR points,
+over 256 rows) run in the working precision, all others in float64.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer import threads
+from mercer.compiled import loop
+from mercer.gram.tiles import Tiles, _clear_slab, _sparse_products, _sparse_slab, _weighted_sum
+from mercer.gram.transform import LINEAR, transform_row
+
+# Rows and columns of a tile that serves both sides; measured best on 256 KiB to 2 MiB second-level caches.
+ROWS = 128
+COLUMNS = 512
+
+
+@loop
+def _both_sides_of_vector(tile: Any, w: Any, top: Any, left: Any, inner: Any, sums: Any, out: Any) -> None:
+    """Add tile w[left:] to rows top.. of `out`, and tile[:, inner:]' w[top:] to its rows left + inner..; one vector."""
+    rows, columns = tile.shape
+    above = w[left : left + columns]
+    sums[:columns] = 0
+    for r in range(rows):
+        weight = w[top + r]
+        line = tile[r]
+        total = line[0] * above[0]
+        for j in range(1, columns):
+            total += line[j] * above[j]
+        for j in range(columns):
+            sums[j] += weight * line[j]
+        out[top + r, 0] += total
+    for j in range(inner, columns):
+        out[left + j, 0] += sums[j]
+
+
+@loop
+def _both_sides_of_vectors(tile: Any, W: Any, top: Any, left: Any, inner: Any, buffer: Any, out: Any) -> None:
+    """The same for W (n, k): two BLAS products with the tile."""
+    rows, columns = tile.shape
+    k = W.shape[1]
+    across = buffer[: rows * k].reshape(rows, k)
+    np.dot(tile, W[left : left + columns], across)
+    for r in range(rows):
+        for c in range(k):
+            out[top + r, c] += across[r, c]
+    down = buffer[: columns * k].reshape(columns, k)
+    np.dot(tile.T, W[top : top + rows], down)
+    for j in range(inner, columns):
+        for c in range(k):
+            out[left + j, c] += down[j, c]
+
+
+@loop
+def _symmetric_multiply(U: Any, a: Any, first: Any, step: Any, W: Any, code: Any, parameters: Any, out: Any) -> None:
+    """Add to `out` (n, k) the share of K W from the block rows first, first + step, ..., right of the diagonal."""
+    n = U.shape[0]
+    k = W.shape[1]
+    single = W.ravel()
+    buffer = np.empty(ROWS * COLUMNS, U.dtype)
+    sums = np.empty(max(ROWS, COLUMNS) * k, U.dtype)
+    for top in range(first * ROWS, n, step * ROWS):
+        bottom = min(n, top + ROWS)
+        for left in range(top, n, COLUMNS):
+            right = min(n, left + COLUMNS)
+            tile = buffer[: (bottom - top) * (right - left)].reshape(bottom - top, right - left)
+            np.dot(U[top:bottom], U[left:right].T, tile)
+            if code != LINEAR:
+                for r in range(bottom - top):
+                    transform_row(code, parameters, tile[r], a[top + r], a[left:right])
+            inner = bottom - top if left == top else 0
+            if k == 1:
+                _both_sides_of_vector(tile, single, top, left, inner, sums, out)
+            else:
+                _both_sides_of_vectors(tile, W, top, left, inner, sums, out)
+
+
+@loop
+def _flush(sums: Any, left: Any, right: Any, out: Any) -> None:
+    """Add sums (k, width) to rows left..right of `out` and set them to zero."""
+    for w in range(sums.shape[0]):
+        for c in range(right - left):
+            out[left + c, w] += sums[w, c]
+    sums[:] = 0
+
+
+@loop
+def _sparse_symmetric_multiply(
+    indptr: Any,
+    indices: Any,
+    values: Any,
+    a: Any,
+    points: Any,
+    first: Any,
+    step: Any,
+    slab: Any,
+    W: Any,
+    code: Any,
+    parameters: Any,
+    out: Any,
+) -> None:
+    """The same for CSR points: slabs (d, width) of columns first, first + step, ..., with all rows from there on."""
+    n, k, width = points.shape[0], W.shape[1], slab.shape[1]
+    row = np.empty(width, values.dtype)
+    offsets = np.zeros(width, values.dtype)
+    above = np.zeros((k, width), values.dtype)
+    sums = np.zeros((k, width), values.dtype)
+    for left in range(first * width, n, step * width):
+        right = min(n, left + width)
+        _sparse_slab(indptr, indices, values, points, left, right, slab)
+        above[:] = 0
+        for c in range(left, right):
+            offsets[c - left] = a[c]
+            for w in range(k):
+                above[w, c - left] = W[c, w]
+        for r in range(left, n):
+            _sparse_products(indptr, indices, values, r, slab, row)
+            if code != LINEAR:
+                transform_row(code, parameters, row, a[r], offsets)
+            for w in range(k):
+                out[r, w] += _weighted_sum(row, above[w])
+            if r >= right:
+                for w in range(k):
+                    weight = W[r, w]
+                    for j in range(width):
+                        sums[w, j] += weight * row[j]
+                if (r - right) % 256 == 255:
+                    _flush(sums, left, right, out)
+        _flush(sums, left, right, out)
+        _clear_slab(indptr, indices, points, left, right, slab)
+
+
+def multiply(tiles: Tiles, W: NDArray[Any], out: NDArray[np.float64], workers: int) -> None:
+    """Add K W to `out` (n, k) for the symmetric K of `tiles`; each thread adds to sums of its own, added in order."""
+    left, n = tiles.left, tiles.left.n
+    sums = [np.zeros(out.shape) for _ in range(workers)]
+    with threads.one_blas_thread():
+        if left.sparse:
+            # Several slabs for each thread, since the first ones meet the most rows.
+            width = min(tiles._slab_width(n), max(16, n // (8 * workers) // 16 * 16))
+            points = np.arange(n, dtype=np.intp)
+            threads.run(
+                _sparse_symmetric_multiply,
+                [
+                    (left.indptr, left.indices, left.values, left.a, points, p, workers,
+                     np.zeros((left.d, width), tiles.dtype), W, tiles.code, tiles.parameters, sums[p])
+                    for p in range(workers)
+                ],
+            )  # fmt: skip
+        else:
+            threads.run(
+                _symmetric_multiply,
+                [(left.U, left.a, p, workers, W, tiles.code, tiles.parameters, sums[p]) for p in range(workers)],
+            )
+    for part in sums:
+        out += part
