@@ -17,7 +17,7 @@ from .linear_system_cases import make, points
 
 
 def saddle_matrix(problem):
-    n, q = problem.columns.shape
+    q = problem.columns.shape[1]
     H = problem.gram.dense() + problem.constant + np.diag(problem.ridge)
     return np.block([[H, problem.columns], [problem.columns.T, np.zeros((q, q))]])
 

@@ -154,9 +154,8 @@ class LinearSystem:
         """K + constant as a new (n, n) array that the caller may overwrite."""
         self.passes += 1
         gram = self.problem.gram
-        whole = gram.dense()  # an array of the caller's own
-        if self.active is not None:
-            whole = whole[np.ix_(self.active, self.active)]
+        # Both calls give an array of the caller's own.
+        whole = gram.dense() if self.active is None else gram.block(self.active, self.active)
         K = np.require(whole, dtype=np.float64, requirements=["C", "W"])
         if self.problem.constant:
             K += self.problem.constant

@@ -87,6 +87,7 @@ class Sweeps:
         self.system, self.method, self.omega = system, method, omega
         self.H = system.matrix() if stored else None
         self.single = block == 1 and stored
+        self.T = np.ascontiguousarray(system.T.T)
         if not self.single:
             self.blocks = factored_blocks(system, block)
         self.passes_each = 2 if method == "ssor" else 1
@@ -96,11 +97,11 @@ class Sweeps:
         if self.method == "jacobi":
             return self._jacobi(Z)
         if self.single and self.H is not None:
-            Z = np.ascontiguousarray(Z)
-            sweep(self.H, self.system.T, Z, self.omega, 0)
+            rows = np.ascontiguousarray(Z.T)
+            sweep(self.H, self.T, rows, self.omega, 0)
             if self.method == "ssor":
-                sweep(self.H, self.system.T, Z, self.omega, 1)
-            return Z
+                sweep(self.H, self.T, rows, self.omega, 1)
+            return np.ascontiguousarray(rows.T)
         order = list(range(len(self.blocks)))
         for i in order + order[::-1] if self.method == "ssor" else order:
             begin, end, factor = self.blocks[i]
@@ -125,17 +126,18 @@ class Sweeps:
 
 @loop
 def sweep(H: Any, T: Any, Z: Any, omega: Any, backward: Any) -> None:
-    """One pass of successive over-relaxation over the rows of H (n, n), forward or backward, on Z (n, m)."""
-    n, m = T.shape
+    """One pass of successive over-relaxation over the rows of H (n, n), forward or backward, on Z' (m, n)."""
+    m, n = T.shape
     for step in range(n):
         i = n - 1 - step if backward else step
         row = H[i]
         scale = omega / row[i]
         for column in range(m):
+            z = Z[column]
             total = 0.0
             for j in range(n):
-                total += row[j] * Z[j, column]
-            Z[i, column] += scale * (T[i, column] - total)
+                total += row[j] * z[j]
+            z[i] += scale * (T[column, i] - total)
 
 
 class _Run:
