@@ -122,6 +122,10 @@ def test_linear_kernel_by_woodbury_by_cholesky_and_by_conjugate_gradients():
         for machine in machines[1:]:
             np.testing.assert_allclose(machine.coef_, machines[0].coef_, atol=1e-6)
             np.testing.assert_allclose(machine.intercept_, machines[0].intercept_, atol=1e-6)
+    full = LSSVR(C="loo", kernel="precomputed").fit(np.asarray((sparse @ sparse.T).toarray()), Y, sample_weight=w)
+    thin = LSSVR(C="loo", kernel="linear").fit(sparse, Y, sample_weight=w)
+    assert thin.path_.road == "factored"
+    np.testing.assert_allclose(thin.path_.loo, full.path_.loo, rtol=1e-8)
     ridge = Ridge(alpha=0.5).fit(sparse.toarray(), Y, sample_weight=w)
     free = LSSVR(C=2.0, kernel="linear").fit(sparse, Y, sample_weight=w)
     np.testing.assert_allclose(free.coef_, ridge.coef_, atol=1e-10)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.errors import Advice, InvalidInput
@@ -82,6 +83,15 @@ def choose(kernel: Kernel, C: Any, X: Any, matrix: Any, task: Task) -> Chosen:
     return _by_path(kernel, C, X, matrix, task)
 
 
+def linear_features(kernel: Kernel, X: Any, constant: float) -> Array | None:
+    """F (n, d) with K + constant = F F', dense, where the kernel is linear and d + 1 < n; else None."""
+    if not is_linear(kernel) or X.shape[1] + 1 >= X.shape[0]:
+        return None
+    # Dense n x d is still less than the n x n matrix it stands for.
+    features = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+    return np.hstack([features, np.full((len(features), 1), np.sqrt(constant))]) if constant else features
+
+
 def _by_descent(kernel: Kernel, C: Any, X: Any, task: Task) -> Chosen:
     """Widths, and C unless it is a number."""
     if np.ndim(C) > 0:
@@ -105,11 +115,10 @@ def _by_path(kernel: Kernel, C: Any, X: Any, matrix: Any, task: Task) -> Chosen:
     """C alone."""
     n = len(task.Y)
     criterion: Any = "gcv" if isinstance(C, str) and C == "gcv" else "loo"
-    if matrix is None and is_linear(kernel) and isinstance(X, np.ndarray) and X.shape[1] < n:
-        features = np.hstack([X, np.full((n, 1), np.sqrt(task.constant))]) if task.constant else X
-        scale = float(np.mean(np.einsum("ij,ij->i", X, X)))
-        weights, border = task.weights, task.border
-        path = linear_path(features, task.Y, _values(C, scale), weights=weights, border=border, criterion=criterion)
+    features = None if matrix is not None else linear_features(kernel, X, task.constant)
+    if features is not None:
+        values = _values(C, float(np.mean(np.einsum("ij,ij->i", features, features))) - task.constant)
+        path = linear_path(features, task.Y, values, weights=task.weights, border=task.border, criterion=criterion)
         return _from_path(kernel, path, n)
     largest = _limit(n, task.memory, matrices=4)
     if n > largest:

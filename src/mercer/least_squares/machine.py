@@ -223,10 +223,7 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         task, ridge = self._task, 1.0 / self.C_
         points: Any = None if self.X_fit_ is None else validation.working_form(self.X_fit_)
         n = len(task.Y)
-        thin = isinstance(points, np.ndarray) and is_linear(self.kernel_) and points.shape[1] < n
-        if thin and ridge > 0:
-            column = np.full((n, 1), np.sqrt(task.constant))
-            features = np.hstack([points, column]) if task.constant else points
+        if ridge > 0 and (features := choosing.linear_features(self.kernel_, points, task.constant)) is not None:
             return linear_leave_one_out(features, task.Y, ridge, weights=task.weights, border=task.border)
         if self._kind in ("precomputed", "function"):
             if self._matrix is None:
