@@ -44,9 +44,10 @@ INNER = 0.1
 STEPS_PER_POINT = 20
 # With so many free points that no working set holds them, up to so many points are solved as a whole after all.
 WHOLE_IF_CROWDED = 10_000
-# So many rounds that lower neither the violation by a twentieth nor the objective by PROGRESS are blamed on rounding.
+# So many rounds that lower neither the violation by a twentieth nor the objective by this share (for kernel values of
+# so many bytes) are blamed on rounding.
 PATIENCE = 50
-PROGRESS = 1e-9
+PROGRESS = {4: 1e-9, 8: 1e-13}
 SECONDS_BETWEEN_REPORTS = 0.2
 
 
@@ -178,6 +179,7 @@ class Search:
         scratch = np.empty(self.s.size)
         last: Index = np.empty(0, dtype=np.intp)
         best, lowest, waited = np.inf, np.inf, 0
+        progress = PROGRESS[np.dtype(self.gram.dtype).itemsize]
         while True:
             survey(self.F, self.linear, self.ridge, self.lower, self.upper, self.s, self.group, G, extremes)
             self._levels(G, extremes, theta, scratch)
@@ -192,7 +194,7 @@ class Search:
             if self._converged():
                 return "converged"
             objective = self._objective()
-            if self.violation < 0.95 * best or not objective >= lowest - PROGRESS * abs(objective):
+            if self.violation < 0.95 * best or not objective >= lowest - progress * abs(objective):
                 waited = 0
             best, lowest = min(best, self.violation), min(lowest, objective)
             waited += 1
