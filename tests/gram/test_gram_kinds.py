@@ -1,6 +1,7 @@
 """Sparse, low-rank and mapped matrices: what is special to each."""
 
 import gc
+import re
 import warnings
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from mercer.errors import BudgetTooSmall, InvalidInput, PrecisionLoss
 from mercer.gram import Gram, LowRankGram, MappedGram, cost
-from mercer.kernels import CompactGaussian, Gaussian, Linear, Precomputed, Wendland
+from mercer.kernels import BSpline, CompactGaussian, Gaussian, Linear, Precomputed, Wendland
 
 
 def grid(n):
@@ -78,6 +79,26 @@ def test_a_compact_kernel_that_reaches_nearly_everywhere_is_not_stored_sparse():
     assert Gram(CompactGaussian(sigma=5.0), X).storage == "dense"
     assert Gram(CompactGaussian(sigma=0.1), X).storage == "sparse"
     assert Gram(CompactGaussian(sigma=0.1), sp.csr_array(X)).storage == "sparse"
+
+
+def test_a_compact_kernel_that_is_no_function_of_the_distance_is_stored_sparse_too():
+    X = np.random.default_rng(0).uniform(0, 20, size=(120, 2))
+    kernel = BSpline(n=1, sigma=0.5)
+    gram = Gram(kernel, X)
+    assert gram.storage == "sparse"
+    np.testing.assert_allclose(gram.dense(), kernel(X), atol=1e-12)
+
+
+def test_a_sparse_matrix_that_does_not_fit_gives_way_to_tiles():
+    X = np.random.default_rng(0).uniform(size=(3000, 2))
+    kernel = CompactGaussian(sigma=0.04)
+    with pytest.raises(BudgetTooSmall) as error:
+        Gram(kernel, X, storage="sparse", memory="1 MB")
+    needed = int(re.search(r"smallest workable budget is memory=(\d+)", str(error.value))[1])
+    gram = Gram(kernel, X, memory=needed - 1)
+    assert gram.storage == "streamed"
+    assert "do not fit" in str(gram.plan())
+    assert Gram(kernel, X, memory=needed).storage == "sparse"
 
 
 def test_sparse_storage_refuses_kernels_without_compact_support_and_small_budgets():

@@ -6,7 +6,7 @@ handed in by the caller and results handed out to him are his.  For n x m values
     kind         kept between calls             operations of a product with one vector
     dense        n m s                          2 n m
     streamed     nothing                        n m (2 d + G)        symmetric, both sides of a tile used: half
-    cached       slots m s + 8 n                as streamed, less the rows that are held
+    cached       slots m s + 16 n               as streamed, less the rows that are held
     sparse       z (s + index) + n index        2 z                  z nonzero values
     lowrank      (n + m) r s                    2 (n + m) r          rank r
     precomputed  nothing (the caller's array)   2 n m
@@ -19,8 +19,8 @@ CSR points stay compressed unless d <= 16 or more than 0.3 of their entries are 
 stored entry costs about four times as much as an entry of a dense product, so that the two break even between 0.2 and
 0.3, and in few dimensions the elementwise function outweighs both (benchmarks/results/gram.md).
 
-Above, G is the number of operations of the elementwise function of the kernel.  A dense matrix of 5000 points in float64 takes
-2e8 bytes (Hamers 2004, section 1.2.2).
+Above, G is the number of operations of the elementwise function of the kernel.  A dense matrix of 5000 points in
+float64 takes 2e8 bytes (Hamers 2004, section 1.2.2).
 """
 
 import math

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mercer.errors import InvalidInput
+from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.gram import cost
 from mercer.gram.cached import CachedGram
 from mercer.gram.dense import DenseGram
@@ -13,7 +13,7 @@ from mercer.gram.memory import budget as budget_of
 from mercer.gram.operator import GramOperator
 from mercer.gram.points import check, check_pair
 from mercer.gram.precomputed import PrecomputedGram
-from mercer.gram.sparse import Neighbours, SparseGram, find_neighbours
+from mercer.gram.sparse import SparseGram, find_neighbours
 from mercer.gram.streamed import StreamedGram
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
@@ -83,7 +83,13 @@ def _choose(values: Entries, budget: int, access: Any) -> GramOperator:
     neighbours = None if access == "dense" else find_neighbours(values, budget)
     nonzeros = neighbours.estimate() if neighbours else None
     plan = cost.choose(values.task(budget, access, nonzeros))
-    return _make(values, plan, neighbours)
+    if plan.storage != "sparse":
+        return _make(values, plan)
+    try:
+        return SparseGram.build(values, budget, neighbours)
+    except BudgetTooSmall:
+        plan = cost.choose(values.task(budget, access))
+        return _make(values, plan.because("the support is compact, but its values and the search for them do not fit"))
 
 
 def _build(values: Entries, budget: int, storage: str) -> GramOperator:
@@ -92,13 +98,11 @@ def _build(values: Entries, budget: int, storage: str) -> GramOperator:
         return SparseGram.build(values, budget)
     if storage == "lowrank":
         return LowRankGram.build(values, budget)
-    return _make(values, cost.plan(storage, values.task(budget)).because(f"storage={storage!r} was asked for"), None)
+    return _make(values, cost.plan(storage, values.task(budget)).because(f"storage={storage!r} was asked for"))
 
 
-def _make(values: Entries, plan: cost.Plan, neighbours: Neighbours | None) -> GramOperator:
+def _make(values: Entries, plan: cost.Plan) -> GramOperator:
     """The operator of a plan."""
-    if plan.storage == "sparse":
-        return SparseGram.build(values, plan.budget, neighbours)
     if plan.storage == "lowrank":
         return LowRankGram.build(values, plan.budget)
     kinds = {"dense": DenseGram, "streamed": StreamedGram, "cached": CachedGram, "mapped": MappedGram}

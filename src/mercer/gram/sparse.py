@@ -5,6 +5,7 @@ number z of nonzero values (Hamers 2004, section 4.3.2).  Rows are taken in the 
 dozen neighbouring points together: one ball around them gives the candidates of all, and exact distances decide.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,9 @@ class SparseGram(GramOperator):
         counts = neighbours.counts()
         nonzeros = int(counts.sum())
         task = entries.task(budget, nonzeros=nonzeros)
+        # While it is built, the search structure lies beside the values and one strip of distances.
+        building = cost.stored_bytes("sparse", task) + search_bytes(entries) + 8 * cost.COPIED_VALUES
+        task = replace(task, transient=max(task.transient, building))
         share = nonzeros / (task.n * task.m)
         plan = cost.plan("sparse", task).because(f"{nonzeros} of {task.n * task.m} values ({share:.2%}) are nonzero")
         kind = np.int32 if max(nonzeros, task.m) < 2**31 else np.int64
