@@ -48,6 +48,8 @@ CODES = {
 }
 
 LOG2_E = 1.4426950408889634
+ROUNDING_32 = np.float32(4.0 * np.finfo(np.float32).eps)
+ROUNDING_64 = 4.0 * float(np.finfo(np.float64).eps)
 
 
 def preparation(profile: Profile) -> tuple[int, float, NDArray[np.float64]]:
@@ -68,8 +70,7 @@ def preparation(profile: Profile) -> tuple[int, float, NDArray[np.float64]]:
     return code, 1.0, np.array(p, dtype=np.float64)
 
 
-@intrinsic
-def _float_of_bits(typingctx: Any, bits: Any) -> Any:
+def _reinterpret(typingctx: Any, bits: Any) -> Any:
     """Read an integer's bits as the floating-point number of the same width."""
     result = types.float32 if bits.bitwidth == 32 else types.float64
 
@@ -80,8 +81,11 @@ def _float_of_bits(typingctx: Any, bits: Any) -> Any:
     return result(bits), code
 
 
+_float_of_bits: Any = intrinsic(_reinterpret)
+
+
 @loop
-def power_of_two_32(t: np.float32) -> np.float32:
+def power_of_two_32(t: Any) -> Any:
     """2^t in float32 for t <= 127."""
     t = max(t, np.float32(-126.0))
     whole = np.floor(t + np.float32(0.5))
@@ -97,7 +101,7 @@ def power_of_two_32(t: np.float32) -> np.float32:
 
 
 @loop
-def power_of_two_64(t: float) -> float:
+def power_of_two_64(t: Any) -> Any:
     """2^t in float64 for t <= 1023."""
     t = max(t, -1022.0)
     whole = np.floor(t + 0.5)
@@ -121,7 +125,7 @@ def power_of_two_64(t: float) -> float:
 
 
 @loop
-def _power(base: float, exponent: float) -> float:
+def _power(base: Any, exponent: Any) -> Any:
     """base^exponent, by repeated products where the exponent is a small whole number."""
     whole = int(exponent)
     if exponent != whole or whole < 0 or whole > 16:
@@ -160,7 +164,9 @@ def transform_row_32(
         linear = zero if code == EXPONENTIAL else one
         square = np.float32(1.0 / 3.0) if code == MATERN52 else zero
         for j in range(m):
-            r = np.sqrt(np.float32(-2.0) * min(row[j] - a - b[j], zero))
+            t = row[j] - a - b[j]
+            # A distance below the rounding of the three terms is none; its root would be a thousand times larger.
+            r = np.sqrt(np.float32(-2.0) * t) if t < -ROUNDING_32 * (a + b[j]) else zero
             row[j] = (one + r * (linear + r * square)) * power_of_two_32(-log2_e * r)
     elif code == RATIONAL_QUADRATIC:
         alpha = np.float32(parameters[0])
@@ -193,7 +199,8 @@ def transform_row_64(
         linear = 0.0 if code == EXPONENTIAL else 1.0
         square = 1.0 / 3.0 if code == MATERN52 else 0.0
         for j in range(m):
-            r = np.sqrt(-2.0 * min(row[j] - a - b[j], 0.0))
+            t = row[j] - a - b[j]
+            r = np.sqrt(-2.0 * t) if t < -ROUNDING_64 * (a + b[j]) else 0.0
             row[j] = (1.0 + r * (linear + r * square)) * power_of_two_64(-LOG2_E * r)
     elif code == RATIONAL_QUADRATIC:
         for j in range(m):
