@@ -310,8 +310,8 @@ Hamers 2004, Tables 3.1 and 3.2 and Figure 3.3, measured again by `studies/ls_sv
 
 As printed: the data sets, two thirds for training, standardised inputs, ordinal codes for categories, the
 hyperparameters of appendix C, omega = 1, start at zero, tolerance 1e-10.  Chosen here, because the thesis does not say:
-the splits (medians over {seeds} random ones in Table 3.2, one in Table 3.1 and for adult), moments for standardising from
-the whole set, relative residual 1e-10 in both systems as the stop rule of the Krylov methods, largest increment 1e-10
+the splits (medians over {seeds} random ones in Table 3.2, one in Table 3.1 and for adult), moments of the whole set for
+standardising, relative residual 1e-10 in both systems as the stop rule of the Krylov methods, largest increment 1e-10
 for SSOR, (1 + <x, z>/d)^q with q = 2 and 3 and the C of the RBF kernel as the polynomial kernel.  A CG count is the
 larger of the two systems, which share each pass over the matrix; both are given as (eta, nu).  A dash: not within 500
 iterations, or never.  Counts therefore compare in order of magnitude.

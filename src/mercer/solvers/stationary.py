@@ -4,7 +4,7 @@ With H cut into p x p blocks, all columns of T in the same sweep (one consultati
 
     SOR     Z_i <- Z_i + w H_ii^-1 (T_i - sum_j H_ij Z_j)      for i = 1 .. p, each using what is already new
     SSOR    the same sweep forward, then backward i = p .. 1
-    Jacobi  the same with the old Z throughout (and w = 1).
+    Jacobi  the same with the old Z throughout (damped where w < 1).
 
 w = 1 is Gauss-Seidel; block size 1 the classical methods; one block a direct solve.  For symmetric positive definite
 H, SOR and SSOR converge exactly for 0 < w < 2, at the rate of the spectral radius of the iteration matrix
