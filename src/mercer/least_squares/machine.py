@@ -30,6 +30,7 @@ from mercer.kernels import Kernel, Precomputed, as_kernel
 from mercer.least_squares import choosing, solving
 from mercer.problems.least_squares import LeastSquares
 from mercer.selection.leave_one_out import LeaveOneOut, leave_one_out, linear_leave_one_out
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -110,10 +111,22 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
                 precision=self.precision,
             )
             problem = LeastSquares(choice.gram, Y, chosen.C, weights, bias, columns)
-            solution = solving.solve(problem, choice, tol=self.tol, monitor=monitor, automatic=self.solver == "auto")
+            solution = self._solution(problem, choice, chosen, monitor)
         if kind == "features" and not is_linear(chosen.kernel):
             advice.on_scales(chosen.kernel, points)
         self._keep(X, matrix, chosen, choice, task, solution)
+
+    def _solution(
+        self, problem: LeastSquares, choice: solving.Choice, chosen: choosing.Chosen, monitor: Monitor
+    ) -> Solution:
+        """Solve, unless choosing the parameters has left coefficients of rounding accuracy behind."""
+        automatic = self.solver == "auto"
+        if automatic and chosen.leave_one_out is not None:
+            road = "leave-one-out descent" if chosen.path is None else f"{chosen.path.road} path"
+            solution = solving.certified(problem, chosen.leave_one_out.coefficients, road, monitor)
+            if solution.gap <= 1e-16 * abs(solution.primal):
+                return solution
+        return solving.solve(problem, choice, tol=self.tol, monitor=monitor, automatic=automatic)
 
     def _similarity(self, X: Any) -> tuple[Kernel, Any, Any]:
         """The kernel, the points in the form it works on, and the matrix (n, n) where it is given."""
@@ -162,7 +175,7 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         self._loo = chosen.leave_one_out
         self.objective_, self.dual_objective_, self.gap_ = solution.primal, solution.dual, solution.gap
         self.n_iter_, self.solution_, self.history_ = solution.iterations, solution, solution.history
-        self.solver_ = f"{solution.solver}: {choice.reason}"
+        self.solver_ = f"{solution.solver}: {solution.details.get('reason', choice.reason)}"
         self.stopped_ = warn_if_stopped([solution], -1, self.max_time)
         self._publish()
 
