@@ -19,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.estimation import advice, pairwise, prediction, probability, validation
 from mercer.estimation.similarity import kind_of
@@ -156,24 +157,30 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         """Train all machines on the training points at `index` (None: all); codes and weights belong to those."""
         tasks = self._tasks(codes)
         starts = self._starts(len(tasks)) if index is None else [None] * len(tasks)
-        problems: list[Problem] = []
-        solutions: list[Solution] = []
-        coefficients: list[Vector] = []
-        intercept = np.zeros(len(tasks))
-        for task, (members, signs) in enumerate(tasks):
-            if signs is None:
-                coefficients.append(np.zeros(len(codes) if members is None else len(members)))
-                intercept[task] = self._without_rival(codes, members, task)
-                continue
+        real = [task for task, (_, signs) in enumerate(tasks) if signs is not None]
+        _ = training.whole  # computed before the threads part
+
+        def train(task: int) -> tuple[Problem, Solution]:
+            members, signs = tasks[task]
+            assert signs is not None
             where = members if index is None else (index if members is None else index[members])
             own = weights if members is None or weights is None else weights[members]
             problem = self._problem(training.gram(where), signs, own)
-            solution = self._solve(problem, monitor, starts[task])
-            scale = self._scale(solution)
-            coefficients.append(solution.coefficients / scale if scale != 1.0 else solution.coefficients)
-            intercept[task] = float(solution.bias) / scale
-            problems.append(problem)
-            solutions.append(solution)
+            return problem, self._solve(problem, monitor, starts[task])
+
+        results = dict(zip(real, threads.run(train, [(task,) for task in real])))
+        coefficients: list[Vector] = []
+        intercept = np.zeros(len(tasks))
+        for task, (members, _) in enumerate(tasks):
+            if task in results:
+                solution = results[task][1]
+                scale = self._scale(solution)
+                coefficients.append(solution.coefficients / scale if scale != 1.0 else solution.coefficients)
+                intercept[task] = float(solution.bias) / scale
+            else:
+                coefficients.append(np.zeros(len(codes) if members is None else len(members)))
+                intercept[task] = self._without_rival(codes, members, task)
+        problems, solutions = [p for p, _ in results.values()], [s for _, s in results.values()]
         support, counts, dual = self._expansion(codes, [m for m, _ in tasks], coefficients)
         return Trained(support, counts, dual, intercept, problems, solutions, [m for m, _ in tasks])
 
