@@ -126,6 +126,19 @@ def test_a_monitor_sees_the_gap_close_and_can_stop_the_run(solver):
     assert gaps[-1] < gaps[0]
 
 
+@pytest.mark.parametrize("solver", [*KRYLOV[:2], *KRYLOV[3:], *SLOW], ids=name)
+def test_a_checkpoint_is_written_and_taken_up(solver, tmp_path):
+    problem = make(k=1, C=50.0)
+    whole = solver.solve(problem, tol=1e-8)
+    path = tmp_path / "fit.npz"
+    with Monitor(checkpoint=path, callback=lambda record: record.iteration >= whole.iterations // 2) as monitor:
+        assert solver.solve(problem, tol=1e-8, monitor=monitor).stopped == "interrupted"
+    with Monitor(checkpoint=path) as monitor:
+        rest = solver.solve(problem, tol=1e-8, monitor=monitor)
+    assert rest.relative_gap <= 1e-8
+    assert rest.iterations < whole.iterations
+
+
 @pytest.mark.parametrize("solver", [*KRYLOV[:2], *KRYLOV[3:]], ids=name)
 def test_a_limit_on_iterations_is_kept_and_said(solver):
     solution = solver.solve(make(C=1e4), tol=1e-14, iterations=3)

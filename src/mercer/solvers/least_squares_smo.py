@@ -56,16 +56,7 @@ def solve(
     run = _Run(system, start, monitor, system.n <= 8000 if stored is None else stored)
     with listening(monitor) as watch:
         stopped = run.run(1e-8 if tol is None else tol, iterations, watch)
-        certificate = system.certify(run.c)
-        return system.certified(
-            run.c,
-            certificate,
-            "least_squares_smo",
-            iterations=int(run.steps.sum()),
-            stopped=stopped,
-            monitor=watch,
-            details={"steps": run.steps},
-        )
+        return run.solution(stopped, watch)
 
 
 class _Run:
@@ -100,7 +91,11 @@ class _Run:
         believed = np.inf
         while True:
             certificate = self.certificate()
-            go_on = monitor.watch(int(self.steps.sum()), *certificate.total[:2])
+            go_on = monitor.watch(
+                int(self.steps.sum()),
+                *certificate.total[:2],
+                snapshot=lambda: self.solution(monitor.stopped or "iterations", monitor),
+            )
             if certificate.relative_gap <= tol:
                 self.refresh()
                 if self.certificate().relative_gap <= tol:
@@ -117,6 +112,19 @@ class _Run:
             for output in np.flatnonzero(certificate.gap > 0.5 * tol * scale / len(self.steps)):
                 done = self._batch(int(output), min(max(self.system.n, 100), limit - int(self.steps[output])))
                 self.steps[output] += done
+
+    def solution(self, stopped: Stopped, monitor: Monitor) -> Solution:
+        """The present coefficients, certified by a product."""
+        c = np.ascontiguousarray(self.c)
+        return self.system.certified(
+            c,
+            self.system.certify(c),
+            "least_squares_smo",
+            iterations=int(self.steps.sum()),
+            stopped=stopped,
+            monitor=monitor,
+            details={"steps": self.steps.copy()},
+        )
 
     def _batch(self, output: int, steps: int) -> int:
         c, g = self.c[:, output], self.g[:, output]

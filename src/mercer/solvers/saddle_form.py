@@ -150,7 +150,12 @@ class LanczosRun(ABC):
             if self.goal.reached(size, self.point):
                 return "converged"
             totals = self.goal.certificate.total
-            if not monitor.watch(self.iteration, *totals[:2], residual=size / self.goal.scale):
+            if not monitor.watch(
+                self.iteration,
+                *totals[:2],
+                snapshot=lambda: self._solution(monitor.stopped or "iterations", monitor),
+                residual=size / self.goal.scale,
+            ):
                 return monitor.stopped or "interrupted"
             if self.iteration >= limit:
                 return "iterations"
@@ -163,7 +168,9 @@ class LanczosRun(ABC):
 
     def solve(self, limit: int, monitor: Monitor) -> Solution:
         """Run to the end and certify the point reached."""
-        stopped = self.run(limit, monitor)
+        return self._solution(self.run(limit, monitor), monitor)
+
+    def _solution(self, stopped: Stopped, monitor: Monitor) -> Solution:
         system, U = self.form.system, self.point()
         return system.certified(
             self.form.feasible(U[: system.n]),

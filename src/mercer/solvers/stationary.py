@@ -168,7 +168,11 @@ class _Run:
             if self.iteration >= due and tol is not None:
                 certificate = self.certify()
                 due = self.iteration + 1 + self.iteration // 4
-                go_on = monitor.watch(self.iteration, *certificate.total[:2])
+                go_on = monitor.watch(
+                    self.iteration,
+                    *certificate.total[:2],
+                    snapshot=lambda: self.solution(monitor.stopped or "iterations", monitor),
+                )
                 if certificate.relative_gap <= tol:
                     return "converged"
             else:
