@@ -66,7 +66,7 @@ def _extremum(comparison: str) -> Any:
     """
     flags = ("nnan", "ninf", "nsz", "reassoc", "contract")
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def choose(typingctx: Any, a: Any, b: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             x, y = arguments
