@@ -17,7 +17,7 @@ VARIANTS = [
 EXPECTED = {
     NuSVC: {
         "check_class_weight_classifiers": "with class weights 1e7 apart all points of the light class are at their "
-        "bounds, which leaves the margin undetermined: 80% of the points go to the heavy class and not the 87% asked for"
+        "bounds, which leaves the margin undetermined: 80% of the points go to the heavy class, not the 87% asked for"
     }
 }
 

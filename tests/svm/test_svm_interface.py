@@ -50,7 +50,7 @@ def test_strings_through_a_kernel_on_objects():
     random = np.random.default_rng(0)
     words = ["".join(random.choice(list("ab" if i % 2 else "bc"), 12)) for i in range(40)]
     labels = np.arange(40) % 2
-    machine = SVC(kernel=Spectrum(length=2), C=10.0).fit(words, labels)
+    machine = SVC(kernel=Spectrum(p=2), C=10.0).fit(words, labels)
     assert machine.score(words, labels) > 0.9
     assert all(isinstance(word, str) for word in machine.support_vectors_)
     np.testing.assert_array_equal(machine.predict(words[:3]), labels[:3])
@@ -81,7 +81,7 @@ def test_grid_search_and_cross_validation_run_in_a_pipeline():
 
 def test_sample_weights_are_routed():
     with config_context(enable_metadata_routing=True):
-        machine = SVC().set_fit_request(sample_weight=True)
+        machine = SVC().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         search = GridSearchCV(machine, {"C": [1.0]}, cv=3).fit(X, y, sample_weight=np.ones(len(y)))
     assert search.best_score_ > 0.9
 

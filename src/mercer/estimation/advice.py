@@ -1,6 +1,6 @@
 """The folk wisdom of support vector machines, said when a fit shows the symptom (Rifkin 2002, section 2.6).
 
-- A width sigma too small makes K the identity: nearly every point becomes an unbounded support vector.
+- A width sigma too small makes K the identity: nearly every point becomes a support vector, most unbounded.
 - A width too large, or C too small, leaves no unbounded support vector: the bias is not determined by the data.
 - Features on very different scales: the largest alone decides what is near.
 
@@ -49,10 +49,11 @@ def on_width(kernel: Kernel, size: NDArray[np.float64], bound: NDArray[np.float6
         return
     inside = int(np.count_nonzero((size > 1e-8 * bound) & (size < (1.0 - 1e-8) * bound)))
     name = "sigma (1/sqrt(2 gamma))" if kernel.stationary else "the kernel's scale"
-    if kernel.stationary and inside >= NEARLY_ALL * len(size):
+    support = int(np.count_nonzero(size > 1e-8 * bound))
+    if kernel.stationary and support >= NEARLY_ALL * len(size) and 2 * inside >= len(size):
         _say(
-            f"{inside} of {len(size)} points are unbounded support vectors: the kernel sees each point alone; "
-            f"{name} is probably too small"
+            f"{support} of {len(size)} points are support vectors, {inside} of them strictly inside their bounds: the "
+            f"kernel sees each point alone; {name} is probably too small"
         )
     elif inside == 0 and free_bias and size.any():
         _say(

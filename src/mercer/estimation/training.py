@@ -15,6 +15,7 @@ from mercer.errors import InvalidInput
 from mercer.estimation.similarity import Kind, evaluate
 from mercer.estimation.validation import take, working_form
 from mercer.gram import Gram, GramOperator
+from mercer.gram.memory import budget
 from mercer.kernels import Kernel, Precomputed
 
 Index = NDArray[np.intp]
@@ -51,6 +52,12 @@ class TrainingSet:
     def original(self, index: Index) -> Index:
         """Positions of training points among the rows handed to `fit`."""
         return index if self.kept is None else self.kept[index]
+
+    def share(self) -> None:
+        """Hold the whole matrix where it fits, because several machines will use parts of it."""
+        size = self.n**2 * np.dtype(self.precision).itemsize
+        if self.kind in ("features", "objects") and 2 * size <= budget(self.memory):
+            self.whole = Gram(self.kernel, self.points, memory=self.memory, precision=self.precision, storage="dense")
 
     @cached_property
     def whole(self) -> GramOperator:

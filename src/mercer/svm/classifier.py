@@ -100,7 +100,8 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         """
         kind = kind_of(self.kernel, X)
         X, y = validation.training_data(self, kind, X, y)
-        check_classification_targets(y)
+        if y.dtype.kind not in "biuUS":  # such labels need no second look
+            check_classification_targets(y)
         weights = sample_weights(sample_weight, X)
         codes = self._encode(y, weights)
         random = check_random_state(self.random_state)
@@ -110,6 +111,8 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
                 codes, y = codes[training.kept], y[training.kept]
             self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
             weights = point_weights(weights, self.class_weight_, codes)
+            if len(self.classes_) > 2 or self.probability:
+                training.share()
             trained = self._train(training, codes, weights, None, monitor)
             self._keep(training, X, trained.support, trained.counts, trained.dual, trained.intercept)
             self._certify(trained.problems, trained.solutions, single=False)
