@@ -11,8 +11,8 @@ have moved the rest are satisfied.  Here the set is a *random sample* of all vio
 (which proves convergence) and the still free points of the last set; far fewer values are needed, within a factor of
 two of the floor n x (number of support vectors) on data with many bounded support vectors.
 
-Values are computed in tiles and forgotten where that is cheaper than keeping them; the Gram operator decides.  Problems
-of a thousand points or so are one working set: the whole matrix is formed and solved at once.
+Values are computed in tiles and forgotten where that is cheaper than keeping them; the Gram operator decides.  Small
+problems are one working set: rows are computed when they are first needed, or the whole matrix is formed.
 """
 
 import time
@@ -27,7 +27,7 @@ from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance, starting_variables
 from mercer.solvers.monitor import SILENT, Monitor, listening
-from mercer.solvers.pair_steps import minimise_pairs, minimise_singles
+from mercer.solvers.pair_steps import minimise_pairs, minimise_pairs_on_points, minimise_singles, on_demand
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.working_set import free_gradients, survey, violators
 
@@ -131,40 +131,69 @@ class Search:
 
     def run(self, max_iter: int, working_set: int | None) -> Solution:
         """Rounds until convergence, a limit or an interruption."""
-        limit = max_iter if max_iter >= 0 else np.iinfo(np.int64).max
-        size = working_set or (self.n if self.n <= WHOLE else WORKING_SET)
-        stopped = self._solve_whole(limit) if size >= self.n else self._rounds(limit, size, working_set)
+        limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
+        tiles = self._tiles()
+        if working_set is None and tiles is not None and on_demand(tiles, self.n):
+            stopped = self._solve_whole(limit, tiles)
+        elif (working_set or (self.n if self.n <= WHOLE else WORKING_SET)) >= self.n:
+            stopped = self._solve_whole(limit, None)
+        else:
+            stopped = self._rounds(limit, working_set or WORKING_SET, working_set)
         return self.solution(stopped)
 
-    def _solve_whole(self, limit: int) -> Stopped:
-        """All points at once on the stored matrix, in slices between which the monitor is asked."""
-        K = np.ascontiguousarray(self.gram.block(None, None))
-        if self.constant:
-            K = K + K.dtype.type(self.constant)
-        self.values += self.n * self.n
+    def _tiles(self) -> Any:
+        """The fused tiles behind the matrix, where values are computed from points and no constant is added."""
+        if self.groups == 0 or self.constant or getattr(self.gram, "matrix", None) is not None:
+            return None
+        return getattr(getattr(self.gram, "entries", None), "tiles", None)
+
+    def _solve_whole(self, limit: int, tiles: Any) -> Stopped:
+        """All points at once, in slices between which the monitor is asked; rows come from `tiles`, or a matrix."""
+        K, UT = None, None
+        if tiles is None:
+            K = np.ascontiguousarray(self.gram.block(None, None))
+            if self.constant:
+                K = K + K.dtype.type(self.constant)
+            self.values += self.n * self.n
+        else:
+            UT = np.ascontiguousarray(tiles.left.U.T)
         slice_steps = 10_000_000 if self.monitor is SILENT else max(1000, 20_000_000 // self.n)
         while True:
-            done, self.violation = self._minimise(K, self.diagonal, self.F, self.s, None, self.tol, slice_steps, limit)
+            most = int(min(slice_steps, limit - self.steps))
+            if UT is None:
+                done, self.violation = self._minimise(K, self.diagonal, self.F, self.s, None, self.tol, most)
+            else:
+                done, self.violation = self._minimise_on_points(UT, tiles, most)
             self.steps += done
             self.rounds += 1
             if self._converged():
                 return "converged"
             if self.steps >= limit:
                 return "iterations"
-            if done < slice_steps:
+            if done < most:
                 return "stalled"
             if not self._report():
                 return self.monitor.stopped or "interrupted"
 
+    def _minimise_on_points(self, UT: Any, tiles: Any, most: int) -> tuple[int, float]:
+        """Steps on all variables with rows computed on demand."""
+        n = self.n
+        before = self.s.any(axis=0)
+        outcome = minimise_pairs_on_points(
+            UT, tiles.left.a, tiles.code, tiles.parameters, 0, n, n, self.diagonal, self.F, self.s, self.linear,
+            self.ridge, self.lower, self.upper, self.group, self.groups, self.tol, most,
+        )  # fmt: skip
+        self.values += n * int(np.count_nonzero(before | self.s.any(axis=0)))
+        return outcome
+
     def _minimise(
-        self, K: Any, diagonal: Array, F: Array, s: Array, W: Index | None, tol: float, most: int, limit: int
+        self, K: Any, diagonal: Array, F: Array, s: Array, W: Index | None, tol: float, most: int
     ) -> tuple[int, float]:
         """Steps on the variables of W (None: all points), whose matrix is K."""
         linear, ridge, lower, upper, group = self.linear, self.ridge, self.lower, self.upper, self.group
         if W is not None:
             linear, ridge = linear[:, W], ridge[:, W]
             lower, upper, group = lower[:, W], upper[:, W], group[:, W]
-        most = int(min(most, limit - self.steps))
         if self.groups == 0:
             return minimise_singles(K, diagonal, F, s, linear, ridge, lower, upper, tol, most)
         n = s.shape[1]
@@ -209,7 +238,7 @@ class Search:
             last = W
             if crowded and fixed is None:
                 if size >= LARGEST_WORKING_SET // 2 and self._fits_whole():
-                    return self._solve_whole(limit)
+                    return self._solve_whole(limit, None)
                 size = min(LARGEST_WORKING_SET, self.n, size + size // 2)
 
     def _fits_whole(self) -> bool:
@@ -260,7 +289,8 @@ class Search:
         F, s = self.F[W], self.s[:, W]
         before = s.sum(axis=0)
         inner = max(0.5 * self.tol, INNER * self.violation)
-        done, _ = self._minimise(K, self.diagonal[W], F, s, W, inner, STEPS_PER_POINT * W.size, limit)
+        most = int(min(STEPS_PER_POINT * W.size, limit - self.steps))
+        done, _ = self._minimise(K, self.diagonal[W], F, s, W, inner, most)
         self.steps += done
         self.rounds += 1
         self.values += W.size * W.size

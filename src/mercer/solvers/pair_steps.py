@@ -24,7 +24,12 @@ from typing import Any
 import numpy as np
 
 from mercer.compiled import greater, lesser, loop
+from mercer.gram.transform import LINEAR, transform_row
 
+# Rows on demand are d passes over n points, without BLAS: best for few points of few features.
+ON_DEMAND_POINTS = 3000
+ON_DEMAND_FEATURES = 300
+ON_DEMAND_VALUES = 500_000
 # Stands for "may not move"; a number that float32 holds too.
 NEVER = 1e30
 CHUNK = 64
@@ -32,6 +37,13 @@ CHUNK = 64
 NOISE = 1e-13
 # A curvature this far below the diagonal is round-off of a flat direction.
 FLAT = 1e-12
+
+
+def on_demand(tiles: Any, n: int) -> bool:
+    """Whether problems of n points are best solved from the points, a row at a time, rather than from a matrix."""
+    d = tiles.left.d
+    few = n <= ON_DEMAND_POINTS and d <= ON_DEMAND_FEATURES and n * d <= ON_DEMAND_VALUES
+    return bool(few and not tiles.left.sparse)
 
 
 @loop
@@ -149,6 +161,28 @@ def _layer(linear: Any, ridge: Any, bound: Any, s: Any, group: Any, g: int, k: i
 
 
 @loop
+def _fill_row(
+    UT: Any, a: Any, k: int, first: int, middle: int, second: int, code: int, parameters: Any, row: Any
+) -> None:
+    """Kernel values of local point k with all local points, into row (n,); UT (d, N) holds the points in columns."""
+    n = row.shape[0]
+    own = first + k if k < middle else second + k - middle
+    row[:] = 0
+    head, tail = row[:middle], row[middle:]
+    for f in range(UT.shape[0]):
+        weight = UT[f, own]
+        line = UT[f, first : first + middle]
+        for j in range(middle):
+            head[j] += weight * line[j]
+        line = UT[f, second : second + n - middle]
+        for j in range(n - middle):
+            tail[j] += weight * line[j]
+    if code != LINEAR:
+        transform_row(code, parameters, head, a[own], a[first : first + middle])
+        transform_row(code, parameters, tail, a[own], a[second : second + n - middle])
+
+
+@loop
 def minimise_pairs(
     K: Any,
     first: int,
@@ -166,13 +200,85 @@ def minimise_pairs(
     tol: float,
     max_steps: int,
 ) -> tuple[int, float]:
-    """Pair steps until the violation is at most tol; F (n,) and s (layers, n) are updated in place.
+    """Pair steps on a stored matrix K until the violation is at most tol; F (n,) and s (layers, n) change in place.
 
     Local point k is matrix row first + k for k < middle and second + k - middle from there on.
     Returns the number of steps and the last violation seen.  Ends early, with steps < max_steps and a violation above
     tol, when rounding lets the objective fall no further.
     """
+    known = np.empty(0, np.bool_)
+    points = K[:0]
+    norms = K[0, :0]
+    nothing = np.empty(0)
+    return _pair_steps(
+        K, known, points, norms, LINEAR, nothing, first, middle, second, diagonal, F, s, linear, ridge, lower, upper,
+        group, groups, tol, max_steps,
+    )  # fmt: skip
+
+
+@loop
+def minimise_pairs_on_points(
+    UT: Any,
+    norms: Any,
+    code: int,
+    parameters: Any,
+    first: int,
+    middle: int,
+    second: int,
+    diagonal: Any,
+    F: Any,
+    s: Any,
+    linear: Any,
+    ridge: Any,
+    lower: Any,
+    upper: Any,
+    group: Any,
+    groups: int,
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float]:
+    """The same from points UT (d, N) and half norms (N,) of a fused kernel: a row is computed when it is first needed.
+
+    Points that never become support vectors cost nothing but their share of other rows (Rifkin 2002, section 2.4.1).
+    """
     n = s.shape[1]
+    K = np.empty((n, n), UT.dtype)
+    known = np.zeros(n, np.bool_)
+    return _pair_steps(
+        K, known, UT, norms, code, parameters, first, middle, second, diagonal, F, s, linear, ridge, lower, upper,
+        group, groups, tol, max_steps,
+    )  # fmt: skip
+
+
+@loop
+def _pair_steps(
+    K: Any,
+    known: Any,
+    UT: Any,
+    norms: Any,
+    code: int,
+    parameters: Any,
+    first: int,
+    middle: int,
+    second: int,
+    diagonal: Any,
+    F: Any,
+    s: Any,
+    linear: Any,
+    ridge: Any,
+    lower: Any,
+    upper: Any,
+    group: Any,
+    groups: int,
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float]:
+    """Pair steps on rows of K: those of a stored matrix where `known` is empty, else local rows filled on demand."""
+    n = s.shape[1]
+    lazy = known.shape[0] > 0
+    # Where the two stretches of points begin in a row.
+    left = 0 if lazy else first
+    right = middle if lazy else second
     rise = np.empty((groups, n))
     fall = np.empty((groups, n))
     curvature = np.empty(n, np.float32)
@@ -191,11 +297,14 @@ def minimise_pairs(
             lowest, at = _smallest(F, rise[h])
             if lowest > 0.5 * NEVER:
                 continue
-            row = K[first + at] if at < middle else K[second + at - middle]
+            if lazy and not known[at]:
+                _fill_row(UT, norms, at, first, middle, second, code, parameters, K[at])
+                known[at] = True
+            row = K[at] if lazy else K[first + at] if at < middle else K[second + at - middle]
             own = curvature[at]
-            gain, partner, widest = _steepest(F, fall[h], row[first : first + middle], curvature, own, lowest, 0)
+            gain, partner, widest = _steepest(F, fall[h], row[left : left + middle], curvature, own, lowest, 0)
             if n > middle:
-                beyond = row[second : second + n - middle]
+                beyond = row[right : right + n - middle]
                 other_gain, other, wide = _steepest(F, fall[h], beyond, curvature, own, lowest, middle)
                 if other_gain > gain:
                     gain, partner = other_gain, other
@@ -207,9 +316,12 @@ def minimise_pairs(
             break
         li = _layer(linear, ridge, upper, s, group, g, i, rise[g, i])
         lj = _layer(linear, ridge, lower, s, group, g, j, fall[g, j])
-        row = K[first + i] if i < middle else K[second + i - middle]
-        other_row = K[first + j] if j < middle else K[second + j - middle]
-        shared = row[first + j] if j < middle else row[second + j - middle]
+        if lazy and not known[j]:
+            _fill_row(UT, norms, j, first, middle, second, code, parameters, K[j])
+            known[j] = True
+        row = K[i] if lazy else K[first + i] if i < middle else K[second + i - middle]
+        other_row = K[j] if lazy else K[first + j] if j < middle else K[second + j - middle]
+        shared = row[left + j] if j < middle else row[right + j - middle]
         bends = diagonal[i] + ridge[li, i] + diagonal[j] + ridge[lj, j]
         eta = max(bends - 2.0 * shared, FLAT)
         slope = F[j] + fall[g, j] - level
@@ -218,9 +330,9 @@ def minimise_pairs(
         step = min(slope / eta, room_up, room_down)
         s[li, i] = upper[li, i] if step >= room_up else s[li, i] + step
         s[lj, j] = lower[lj, j] if step >= room_down else s[lj, j] - step
-        _shift(F, row[first : first + middle], other_row[first : first + middle], step, 0)
+        _shift(F, row[left : left + middle], other_row[left : left + middle], step, 0)
         if n > middle:
-            _shift(F, row[second : second + n - middle], other_row[second : second + n - middle], step, middle)
+            _shift(F, row[right : right + n - middle], other_row[right : right + n - middle], step, middle)
         _refresh(linear, ridge, lower, upper, s, group, rise, fall, i)
         _refresh(linear, ridge, lower, upper, s, group, rise, fall, j)
         gained += step * (slope - 0.5 * eta * step)

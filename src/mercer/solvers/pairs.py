@@ -1,0 +1,150 @@
+"""Many small two-class problems at once: one compiled call for each pair of classes, from the points themselves.
+
+    min 1/2 ||f||^2 + sum_i C_i (1 - y_i (f(x_i) + b))_+          over the points of two classes
+
+One-against-one training of k classes makes k (k - 1) / 2 such problems, most of them small and easy.  Points are
+sorted by class once, so that a pair of classes is two stretches of the same arrays; kernel rows are computed when a
+point first takes part in a step; the certificate (primal, gap, gap-optimal bias) is computed in the same call.  Pairs
+run side by side on all threads and share points, norms and parameters; nothing of size n^2 is ever formed.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer import threads
+from mercer.compiled import loop
+from mercer.gram.tiles import Tiles
+from mercer.solvers.pair_steps import minimise_pairs_on_points
+
+
+class PairSolution(NamedTuple):
+    """One machine: signed coefficients of its points (n,), bias, certificate, steps and the last violation."""
+
+    coefficients: NDArray[np.float64]
+    bias: float
+    primal: float
+    gap: float
+    steps: int
+    violation: float
+
+
+@loop
+def best_bias(F: Any, y: Any, box: Any) -> Any:
+    """The b that makes sum_i C_i (1 - y_i (F_i + b))_+ smallest; the middle where a whole interval does."""
+    n = F.shape[0]
+    breaks = np.empty(n)
+    slope = 0.0
+    total = 0.0
+    for k in range(n):
+        breaks[k] = y[k] - F[k]
+        total += box[k]
+        if y[k] > 0:
+            slope -= box[k]
+    order = np.argsort(breaks)
+    flat = 1e-12 * total
+    for at in range(n):
+        slope += box[order[at]]
+        if slope > flat:
+            return breaks[order[at]]
+        if slope >= -flat:
+            ahead = at + 1
+            while ahead < n and box[order[ahead]] <= flat:
+                ahead += 1
+            if ahead < n:
+                return 0.5 * (breaks[order[at]] + breaks[order[ahead]])
+            return breaks[order[at]]
+    return breaks[order[n - 1]]
+
+
+@loop
+def _certificate(F: Any, y: Any, box: Any, s: Any) -> tuple[float, float, float]:
+    """Primal value, gap as a sum of non-negative terms, and bias."""
+    bias = best_bias(F, y, box)
+    primal = 0.0
+    gap = 0.0
+    for k in range(F.shape[0]):
+        margin = y[k] * (F[k] + bias)
+        loss = box[k] * max(0.0, 1.0 - margin)
+        primal += 0.5 * s[k] * F[k] + loss
+        gap += max(0.0, loss + abs(s[k]) * (margin - 1.0))
+    return primal, gap, bias
+
+
+@loop
+def _train(
+    UT: Any,
+    norms: Any,
+    diagonal: Any,
+    code: int,
+    parameters: Any,
+    box: Any,
+    first: int,
+    middle: int,
+    second: int,
+    n: int,
+    tol: float,
+    max_steps: int,
+) -> tuple[Any, float, float, float, int, float]:
+    """One pair: the points first.. (positive, `middle` of them) against second.. (negative)."""
+    y = np.empty(n)
+    own_box = np.empty(n)
+    own_diagonal = np.empty(n)
+    for k in range(n):
+        at = first + k if k < middle else second + k - middle
+        y[k] = 1.0 if k < middle else -1.0
+        own_box[k] = box[at]
+        own_diagonal[k] = diagonal[at]
+    s = np.zeros((1, n))
+    F = np.zeros(n)
+    linear = np.empty((1, n))
+    lower = np.empty((1, n))
+    upper = np.empty((1, n))
+    for k in range(n):
+        linear[0, k] = -y[k]
+        lower[0, k] = min(0.0, y[k] * own_box[k])
+        upper[0, k] = max(0.0, y[k] * own_box[k])
+    ridge = np.zeros((1, n))
+    group = np.zeros((1, n), np.intp)
+    steps, violation = minimise_pairs_on_points(
+        UT, norms, code, parameters, first, middle, second, own_diagonal, F, s, linear, ridge, lower, upper, group, 1,
+        tol, max_steps,
+    )  # fmt: skip
+    primal, gap, bias = _certificate(F, y, own_box, s[0])
+    return s[0], bias, primal, gap, steps, violation
+
+
+def solve_pairs(
+    tiles: Tiles,
+    order: NDArray[np.intp],
+    stretches: list[tuple[int, int, int, int]],
+    box: NDArray[np.float64],
+    tol: float,
+    max_steps: int = -1,
+) -> list[PairSolution]:
+    """Train every pair of `stretches` (first, size, second, size) of the points taken in `order` (n,).
+
+    `box` (n,) holds C_i in that order.  The points of the first stretch are the positive class; coefficients come in
+    the order of the two stretches.
+    """
+    points = tiles.left
+    UT = np.ascontiguousarray(points.U[order].T)
+    norms, diagonal = points.a[order], tiles.diagonal()[order].astype(np.float64)
+    limit = max_steps if max_steps >= 0 else np.iinfo(np.int64).max
+    tasks = [
+        (UT, norms, diagonal, tiles.code, tiles.parameters, box, a, size, b, size + other, tol, limit)
+        for a, size, b, other in stretches
+    ]
+    # Large pairs first, so that no thread is left with one at the end.
+    sequence = sorted(range(len(tasks)), key=lambda task: -tasks[task][9])
+    results: list[Any] = [None] * len(tasks)
+    small = sum(task[9] for task in tasks) < 2000
+    for task, outcome in zip(sequence, _run([tasks[task] for task in sequence], small)):
+        results[task] = PairSolution(*outcome)
+    return results
+
+
+def _run(tasks: list[Any], small: bool) -> list[Any]:
+    """All pairs; a few tiny ones are not worth handing to other threads."""
+    return [_train(*task) for task in tasks] if small else threads.run(_train, tasks)
