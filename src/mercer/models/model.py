@@ -1,0 +1,227 @@
+"""A machine with the preparation its points need, and the file that holds both.
+
+The file holds names and numbers only.  The class of the machine is looked up in `REGISTRY`, its kernel among mercer's
+kernels, and its parameters pass the checks of `fit`: loading cannot run code, whoever wrote the file.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+import mercer
+from mercer.data import Standardise
+from mercer.errors import InvalidInput, MercerError, ModelFileError
+from mercer.least_squares import LSSVC, LSSVR
+from mercer.models import container, least_squares, support_vector
+from mercer.models.certificate import decode_certificate, encode_certificate
+from mercer.models.fields import Draft, Stored, decode, encode
+from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+REGISTRY: dict[str, tuple[type[Any], ModuleType]] = {
+    **{kind.__name__: (kind, support_vector) for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)},
+    **{kind.__name__: (kind, least_squares) for kind in (LSSVC, LSSVR)},
+}
+# What a file can provoke that is not yet a ModelFileError: values that a constructor or NumPy refuses.
+REFUSALS = (
+    MercerError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A fitted machine and what belongs to it.
+
+    - `standardise`: applied to points before the machine sees them, None where they go in as they are;
+    - `feature_names`: of the d columns, where they are known;
+    - `notes`: anything JSON can hold, such as how a table was turned into columns;
+    - `about`: format, versions and time of writing of a model that was loaded.
+    """
+
+    machine: Any
+    standardise: Standardise | None = None
+    feature_names: tuple[str, ...] | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def prepare(self, X: Any) -> Any:
+        """Points (n, d) as the machine takes them."""
+        return X if self.standardise is None else self.standardise(X)
+
+    def predict(self, X: Any) -> Any:
+        """Labels or values (n,), or (n, k) for several outputs, of points as they were before standardisation."""
+        return self.machine.predict(self.prepare(X))
+
+    def decision_function(self, X: Any) -> Any:
+        """Decision values of the machine."""
+        return self.machine.decision_function(self.prepare(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities (n, k), for a classifier that was trained with them."""
+        return self.machine.predict_proba(self.prepare(X))
+
+    def __repr__(self) -> str:
+        scaled = ", standardised" if self.standardise is not None else ""
+        return f"Model({self.machine!r}{scaled})"
+
+
+def save(
+    machine: Any,
+    path: str | os.PathLike[str],
+    *,
+    standardise: Standardise | None = None,
+    feature_names: Any = None,
+    notes: Mapping[str, Any] | None = None,
+    solution: bool = False,
+) -> None:
+    """Write a fitted machine, or a Model, to one file that appears complete or not at all.
+
+    standardise, feature_names, notes : what belongs to it; see `Model`.
+    solution : also keep `solution_`, with n coefficients and N variables for each machine, to go on training from.
+    """
+    model = machine if isinstance(machine, Model) else Model(machine)
+    standardise = model.standardise if standardise is None else standardise
+    names = model.feature_names if feature_names is None else feature_names
+    notes = model.notes if notes is None else notes
+    draft = Draft()
+    _encode(draft, model.machine, solution)
+    _encode_preparation(draft, standardise, names)
+    draft.facts["notes"] = _plain(notes)
+    draft.facts["about"] = {
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "mercer": mercer.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    container.write(Path(path), draft.facts, draft.tensors)
+
+
+def load(path: str | os.PathLike[str], *, limit: int | str | None = None) -> Any:
+    """The machine in a file, ready to predict; a Model where its points are standardised first.
+
+    limit : largest file to read, as bytes or text such as "2 GiB"; by default what is free.  A file that is damaged,
+    foreign or of another version is a ModelFileError.
+    """
+    model = load_model(path, limit=limit)
+    return model.machine if model.standardise is None else model
+
+
+def load_model(path: str | os.PathLike[str], *, limit: int | str | None = None) -> Model:
+    """The machine in a file with all that belongs to it."""
+    try:
+        stored = Stored(*container.read(Path(path), limit))
+        machine = _decode(stored)
+        standardise, names = _decode_preparation(stored, machine)
+        model = Model(machine, standardise, names, stored.section("notes"), stored.section("about"))
+        stored.refuse_rest()
+        return model
+    except REFUSALS as error:
+        raise ModelFileError(f"{path}: {' '.join(str(error).split())}") from None
+
+
+# The machine -------------------------------------------------------------------------------------------------------
+
+
+def _encode(draft: Draft, machine: Any, solution: bool) -> None:
+    name = type(machine).__name__
+    if name not in REGISTRY or type(machine) is not REGISTRY[name][0]:
+        raise InvalidInput(f"{name} cannot be stored in a model file; it holds one of {', '.join(REGISTRY)}")
+    check_is_fitted(machine)
+    if machine._kind == "function":
+        raise InvalidInput(
+            "kernel is a Python function, which a model file cannot carry without running code; use one of mercer's "
+            "kernels, compute the matrix and use kernel='precomputed', or pickle the machine"
+        )
+    draft.facts["machine"] = name
+    features = getattr(machine, "n_features_in_", None)
+    draft.facts["n_features_in_"] = None if features is None else int(features)
+    draft.facts["named"] = hasattr(machine, "feature_names_in_")
+    if draft.facts["named"]:
+        draft.texts("feature_names_in_", list(machine.feature_names_in_))
+    REGISTRY[name][1].encode_machine(draft, machine)
+    parameters = machine.get_params(deep=False)
+    draft.facts["parameters"] = {key: encode(value, key) for key, value in parameters.items()}
+    encode_certificate(draft, machine, solution)
+
+
+def _decode(stored: Stored) -> Any:
+    kind, room = REGISTRY[stored.text("machine", tuple(REGISTRY))]
+    machine = kind(**{key: decode(value) for key, value in stored.section("parameters").items()})
+    machine._validate_params()
+    features = None if stored.fact("n_features_in_") is None else stored.count("n_features_in_")
+    if features is not None:
+        machine.n_features_in_ = features
+    if stored.flag("named"):
+        machine.feature_names_in_ = _names(stored, "feature_names_in_", features)
+    room.decode_machine(stored, machine, features)
+    decode_certificate(stored, machine)
+    if hasattr(machine, "_n_support"):
+        machine.fit_status_ = int(machine.stopped_ not in ("converged", "unknown"))
+    return machine
+
+
+def _names(stored: Stored, name: str, features: int | None) -> Any:
+    found = stored.texts(name)
+    if features is not None and len(found) != features:
+        raise ModelFileError(f"it names {len(found)} of {features} features")
+    return np.array(found, dtype=object)
+
+
+# What belongs to it ------------------------------------------------------------------------------------------------
+
+
+def _encode_preparation(draft: Draft, standardise: Standardise | None, names: Any) -> None:
+    draft.facts["standardise"] = None if standardise is None else "scale" if standardise.mean is None else "move"
+    if standardise is not None:
+        features = draft.facts["n_features_in_"]
+        if draft.facts["kind"] != "features" or len(standardise.scale) != features:
+            raise InvalidInput(f"standardise is for {len(standardise.scale)} features, the machine for {features}")
+        draft.tensor("standardise.scale", standardise.scale)
+        if standardise.mean is not None:
+            draft.tensor("standardise.mean", standardise.mean)
+    draft.facts["features named"] = names is not None
+    if names is not None:
+        if draft.facts["n_features_in_"] not in (None, len(names)):
+            raise InvalidInput(f"feature_names has {len(names)} names for {draft.facts['n_features_in_']} features")
+        draft.texts("feature_names", [str(name) for name in names])
+
+
+def _decode_preparation(stored: Stored, machine: Any) -> tuple[Standardise | None, tuple[str, ...] | None]:
+    features = getattr(machine, "n_features_in_", None)
+    names = _names(stored, "feature_names", features) if stored.flag("features named") else None
+    if names is None and hasattr(machine, "feature_names_in_"):
+        names = machine.feature_names_in_
+    standardise = None
+    if stored.fact("standardise") is not None:
+        moved = stored.text("standardise", ("move", "scale")) == "move"
+        scale = stored.tensor("standardise.scale", np.float64, (features,))
+        if scale.size and scale.min() <= 0.0:
+            raise ModelFileError("a scale of its standardisation is not above zero")
+        mean = stored.tensor("standardise.mean", np.float64, (features,)) if moved else None
+        standardise = Standardise(mean, scale)
+    return standardise, None if names is None else tuple(map(str, names))
+
+
+def _plain(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """Notes as JSON holds them; what it cannot hold is refused."""
+    try:
+        plain = json.loads(json.dumps(dict(notes), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"notes must be names, numbers and texts that JSON can hold: {error}") from None
+    assert isinstance(plain, dict)
+    return plain
