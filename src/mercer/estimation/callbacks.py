@@ -3,14 +3,32 @@
 An estimator with callbacks opens a task "fit" when training begins; every record a solver hands to its Monitor
 becomes a finished sub-task of it, and a callback that returns True from `on_fit_task_end` ends the training with the
 best solution so far.
+
+Hooks given to `observed` hear of every fit inside the `with` block, whichever machine it is of:
+
+    with observed(hook):
+        machine.fit(X, y)
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from mercer.solvers.monitor import Hook, Monitor, Snapshot
 from mercer.solvers.solution import Record
+
+_OBSERVERS: ContextVar[tuple[Hook, ...]] = ContextVar("observers", default=())
+
+
+@contextmanager
+def observed(*hooks: Hook) -> Iterator[None]:
+    """Hand these hooks to the Monitor of every fit that begins inside, on this thread."""
+    token = _OBSERVERS.set((*_OBSERVERS.get(), *hooks))
+    try:
+        yield
+    finally:
+        _OBSERVERS.reset(token)
 
 
 def _forward(estimator: Any, context: Any, X: Any, y: Any) -> Hook:
@@ -29,12 +47,12 @@ def _forward(estimator: Any, context: Any, X: Any, y: Any) -> Hook:
 def watching(estimator: Any, X: Any, y: Any, max_time: float | None) -> Iterator[Monitor]:
     """A Monitor for one fit, with its time limit, its Ctrl-C, and the callbacks set on the estimator."""
     if "_skl_callbacks" not in vars(estimator):
-        with Monitor(time_limit=max_time) as monitor:
+        with Monitor(time_limit=max_time, hooks=_OBSERVERS.get()) as monitor:
             yield monitor
         return
     context = estimator._init_callback_context(max_subtasks=None)
     context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
-    with Monitor(time_limit=max_time, hooks=[_forward(estimator, context, X, y)]) as monitor:
+    with Monitor(time_limit=max_time, hooks=[_forward(estimator, context, X, y), *_OBSERVERS.get()]) as monitor:
         yield monitor
     # The estimator itself is fitted by now: nothing has to be put back to use it.
     context.call_on_fit_task_end(estimator=estimator, X=X, y=y, reconstruction_attributes={})

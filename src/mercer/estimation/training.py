@@ -16,12 +16,15 @@ from mercer.estimation.similarity import Kind, evaluate
 from mercer.estimation.validation import take, working_form
 from mercer.gram import Gram, GramOperator
 from mercer.gram.memory import budget
+from mercer.gram.tiles import Tiles
+from mercer.gram.transform import CODES
 from mercer.kernels import Kernel, Precomputed
 
 Index = NDArray[np.intp]
 
 EXACT = 2048  # so many points have their kernel matrix in float64 unless told otherwise
 SMALL_BUDGET = 1 << 28
+SHARED_FROM_FEATURES = 64
 ASYMMETRY = 1e-4  # a given matrix this close to its transpose is meant to be symmetric
 
 
@@ -54,9 +57,15 @@ class TrainingSet:
         return index if self.kept is None else self.kept[index]
 
     def share(self) -> None:
-        """Hold the whole matrix where it fits, because several machines will use parts of it."""
+        """Hold the whole matrix where it fits and pays, because several machines will use parts of it.
+
+        Values of a few features are cheaper to compute again than to fetch from memory.
+        """
+        if self.kind not in ("features", "objects"):
+            return
+        cheap = self.kernel.profile is not None and np.shape(self.points)[1] < SHARED_FROM_FEATURES
         size = self.n**2 * np.dtype(self.precision).itemsize
-        if self.kind in ("features", "objects") and 2 * size <= budget(self.memory):
+        if not cheap and 2 * size <= budget(self.memory):
             self.whole = Gram(self.kernel, self.points, memory=self.memory, precision=self.precision, storage="dense")
 
     @cached_property
@@ -70,6 +79,12 @@ class TrainingSet:
     def gram(self, index: Index | None = None) -> GramOperator:
         """The Gram operator of all points, or of those at `index`."""
         return self.whole if index is None else self.whole.subset(index)
+
+    def tiles(self) -> Tiles | None:
+        """The prepared points where kernel values are an elementwise function of products or distances, else None."""
+        if self.kind != "features" or self.kernel.profile is None or self.kernel.profile.name not in CODES:
+            return None
+        return Tiles(self.kernel.profile, self.points, dtype=self.precision)
 
     def held(self, rows: Index, columns: Index) -> NDArray[np.float64] | None:
         """Kernel values between training points where the whole matrix is in memory, else None."""

@@ -29,7 +29,7 @@ from mercer.gram.transform import LINEAR, transform_row
 # Rows on demand are d passes over n points, without BLAS: best for few points of few features.
 ON_DEMAND_POINTS = 3000
 ON_DEMAND_FEATURES = 300
-ON_DEMAND_VALUES = 500_000
+ON_DEMAND_VALUES = 800_000
 # Stands for "may not move"; a number that float32 holds too.
 NEVER = 1e30
 CHUNK = 64

@@ -8,6 +8,7 @@ point first takes part in a step; the certificate (primal, gap, gap-optimal bias
 run side by side on all threads and share points, norms and parameters; nothing of size n^2 is ever formed.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,9 @@ from mercer import threads
 from mercer.compiled import loop
 from mercer.gram.tiles import Tiles
 from mercer.solvers.pair_steps import minimise_pairs_on_points
+
+# Fewer points than this in all pairs together are not worth handing to other threads.
+HANDED_OVER = 2000
 
 
 class PairSolution(NamedTuple):
@@ -122,11 +126,12 @@ def solve_pairs(
     box: NDArray[np.float64],
     tol: float,
     max_steps: int = -1,
-) -> list[PairSolution]:
+    go_on: Callable[[], bool] = lambda: True,
+) -> list[PairSolution | None]:
     """Train every pair of `stretches` (first, size, second, size) of the points taken in `order` (n,).
 
     `box` (n,) holds C_i in that order.  The points of the first stretch are the positive class; coefficients come in
-    the order of the two stretches.
+    the order of the two stretches.  `go_on` is asked before each pair; those it forbids come back as None.
     """
     points = tiles.left
     UT = np.ascontiguousarray(points.U[order].T)
@@ -138,13 +143,15 @@ def solve_pairs(
     ]
     # Large pairs first, so that no thread is left with one at the end.
     sequence = sorted(range(len(tasks)), key=lambda task: -tasks[task][9])
-    results: list[Any] = [None] * len(tasks)
-    small = sum(task[9] for task in tasks) < 2000
-    for task, outcome in zip(sequence, _run([tasks[task] for task in sequence], small)):
-        results[task] = PairSolution(*outcome)
+    results: list[PairSolution | None] = [None] * len(tasks)
+
+    def train(task: int) -> None:
+        if go_on():
+            results[task] = PairSolution(*_train(*tasks[task]))
+
+    if sum(task[9] for task in tasks) < HANDED_OVER:
+        for task in sequence:
+            train(task)
+    else:
+        threads.run(train, [(task,) for task in sequence])
     return results
-
-
-def _run(tasks: list[Any], small: bool) -> list[Any]:
-    """All pairs; a few tiny ones are not worth handing to other threads."""
-    return [_train(*task) for task in tasks] if small else threads.run(_train, tasks)

@@ -183,7 +183,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
         """The coefficients and intercepts as the user sees them."""
         return dual, intercept
 
-    def _certify(self, problems: Sequence[Problem], solutions: Sequence[Solution], single: bool) -> None:
+    def _certify(self, problems: Sequence[Problem | None], solutions: Sequence[Solution], single: bool) -> None:
         """Keep the certificate of the fit and what stopped it, and warn when that was too early."""
         self.objective_ = float(sum(s.primal for s in solutions))
         self.dual_objective_ = float(sum(s.dual for s in solutions))
@@ -192,7 +192,9 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
         self.n_iter_ = int(iterations[0]) if single else iterations
         self.solution_ = solutions[0] if len(solutions) == 1 else list(solutions)
         self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
-        self._previous = [WarmStart.of(*pair) for pair in zip(problems, solutions)] if self.warm_start else None
+        self._previous = None
+        if self.warm_start:
+            self._previous = [WarmStart.of(p, s) for p, s in zip(problems, solutions) if p is not None]
         self.stopped_ = warn_if_stopped(solutions, self.max_iter, self.max_time)
         self.fit_status_ = int(self.stopped_ != "converged")
 

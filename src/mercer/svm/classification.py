@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer.errors import Infeasible, InvalidInput
+from mercer.estimation.training import TrainingSet
 from mercer.gram import GramOperator
 from mercer.problems import NuClassification, Problem, SupportVectorClassification
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 from mercer.svm.base import HARD_MARGIN
 from mercer.svm.classifier import Classifier
+from mercer.svm.small_pairs import train_pairs
 
 Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 
 class SVC(Classifier):
@@ -45,7 +49,7 @@ class SVC(Classifier):
     solver : "decomposition", "interior_point" (small problems, high accuracy), or "auto".
     memory : bytes, or text such as "512 MiB", for kernel values; goes before `cache_size`.
     precision : of kernel values, "float32" or "float64"; "auto" decides by their number and the error they may cause.
-    gap_tol : also stop when the relative duality gap is this small.
+    gap_tol : stop at this relative duality gap instead of at `tol`.
     max_time : seconds after which the best solution so far is kept.
     warm_start : begin the next fit from the solution of this one, for the same points and other parameters.
     n_jobs : number of threads; None is all.
@@ -123,6 +127,18 @@ class SVC(Classifier):
     def _problem(self, gram: GramOperator, y: Vector, weights: Vector | None) -> Problem:
         bias: Any = self.bias
         return SupportVectorClassification(gram, y, min(self.C, HARD_MARGIN), weights, bias)
+
+    def _train_from_points(
+        self, training: TrainingSet, codes: Index, weights: Vector | None, index: Index | None, monitor: Monitor
+    ) -> dict[int, tuple[Problem | None, Solution, Vector]]:
+        if self.bias != "free" or self.warm_start or self.gap_tol is not None or self.solver == "interior_point":
+            return {}
+        if not (self._paired or len(self.classes_) == 2):
+            return {}
+        box = np.full(len(codes), min(self.C, HARD_MARGIN))
+        if weights is not None:
+            box *= weights
+        return train_pairs(training, codes, len(self.classes_), box, index, self.tol, self.max_iter, monitor)
 
 
 class NuSVC(Classifier):

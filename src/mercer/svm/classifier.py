@@ -26,7 +26,7 @@ from mercer.estimation.similarity import kind_of
 from mercer.estimation.training import TrainingSet
 from mercer.estimation.weights import class_weights, point_weights, sample_weights
 from mercer.gram import GramOperator
-from mercer.problems import Problem, SupportVectorClassification
+from mercer.problems import Problem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 from mercer.svm.base import SupportVectorMachine
@@ -53,9 +53,9 @@ class Trained:
     counts: Counts
     dual: Matrix
     intercept: Vector
-    problems: list[Problem]
+    problems: list[Problem | None]
     solutions: list[Solution]
-    members: list[Index | None]
+    boxes: list[Vector]
 
 
 class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
@@ -111,8 +111,6 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
                 codes, y = codes[training.kept], y[training.kept]
             self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
             weights = point_weights(weights, self.class_weight_, codes)
-            if len(self.classes_) > 2 or self.probability:
-                training.share()
             trained = self._train(training, codes, weights, None, monitor)
             self._keep(training, X, trained.support, trained.counts, trained.dual, trained.intercept)
             self._certify(trained.problems, trained.solutions, single=False)
@@ -160,8 +158,10 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         """Train all machines on the training points at `index` (None: all); codes and weights belong to those."""
         tasks = self._tasks(codes)
         starts = self._starts(len(tasks)) if index is None else [None] * len(tasks)
-        real = [task for task, (_, signs) in enumerate(tasks) if signs is not None]
-        _ = training.whole  # computed before the threads part
+        results = self._train_from_points(training, codes, weights, index, monitor)
+        rest = [task for task, (_, signs) in enumerate(tasks) if signs is not None and task not in results]
+        if rest and (len(tasks) > 1 or self.probability):
+            training.share()
 
         def train(task: int) -> tuple[Problem, Solution]:
             members, signs = tasks[task]
@@ -171,7 +171,10 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
             problem = self._problem(training.gram(where), signs, own)
             return problem, self._solve(problem, monitor, starts[task])
 
-        results = dict(zip(real, threads.run(train, [(task,) for task in real])))
+        if rest:
+            _ = training.whole  # computed before the threads part
+            for task, (problem, solution) in zip(rest, threads.run(train, [(task,) for task in rest])):
+                results[task] = problem, solution, problem.box
         coefficients: list[Vector] = []
         intercept = np.zeros(len(tasks))
         for task, (members, _) in enumerate(tasks):
@@ -183,9 +186,16 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
             else:
                 coefficients.append(np.zeros(len(codes) if members is None else len(members)))
                 intercept[task] = self._without_rival(codes, members, task)
-        problems, solutions = [p for p, _ in results.values()], [s for _, s in results.values()]
+        machines = [results[task] for task in sorted(results)]
+        problems, solutions, boxes = [m[0] for m in machines], [m[1] for m in machines], [m[2] for m in machines]
         support, counts, dual = self._expansion(codes, [m for m, _ in tasks], coefficients)
-        return Trained(support, counts, dual, intercept, problems, solutions, [m for m, _ in tasks])
+        return Trained(support, counts, dual, intercept, problems, solutions, boxes)
+
+    def _train_from_points(
+        self, training: TrainingSet, codes: Index, weights: Vector | None, index: Index | None, monitor: Monitor
+    ) -> dict[int, tuple[Problem | None, Solution, Vector]]:
+        """The machines small enough for one compiled call each, by their number; none unless overridden."""
+        return {}
 
     def _without_rival(self, codes: Index, members: Index | None, task: int) -> float:
         """The constant answer of a machine that saw one class only, as may happen in a fold: +1, -1, or 0 for none."""
@@ -216,11 +226,10 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
 
     def _advise(self, training: TrainingSet, trained: Trained) -> None:
         """Look at the dual variables of the machine with most points."""
-        largest = max(range(len(trained.problems)), key=lambda task: trained.problems[task].n)
-        problem = trained.problems[largest]
-        if isinstance(problem, SupportVectorClassification):
+        largest = max(range(len(trained.boxes)), key=lambda task: len(trained.boxes[task]))
+        if hasattr(self, "C"):
             size = np.abs(trained.solutions[largest].coefficients)
-            advice.on_width(training.kernel, size, problem.box, problem.bias == "free")
+            advice.on_width(training.kernel, size, trained.boxes[largest], getattr(self, "bias", "free") == "free")
 
     # Probabilities ---------------------------------------------------------------------------------------------
 
