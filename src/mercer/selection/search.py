@@ -1,0 +1,381 @@
+"""The search for C, width and epsilon by cross-validation, with the grid as the unit of work.
+
+Candidates are rows: one width (and epsilon) with all its values of C, which are one warm path.  All rows share one set of
+squared distances, all folds and all C of a row one kernel matrix.
+
+    "grid"      every combination
+    "random"    as many widths, drawn at random (uniform in the logarithm) between the ends of the grid, each with its
+                own random values of C
+    "halving"   all combinations on a ninth of the points, the better third of them on a third, the best third of those on
+                all.  C times the number of points is held fixed from round to round, which keeps the weight of the
+                norm (Rifkin 2002, section 2.6)
+"""
+
+import hashlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer import threads
+from mercer.errors import InvalidInput
+from mercer.gram.memory import budget
+from mercer.kernels import Kernel
+from mercer.selection import cross_validation as validation
+from mercer.selection.cross_validation import Classes, Outcome, Settings, Targets
+from mercer.selection.folds import Layout, assign
+from mercer.selection.grid import Grid
+from mercer.selection.ledger import EVERY, Ledger
+from mercer.selection.result import SearchResult
+from mercer.selection.scoring import score_of
+from mercer.selection.similarities import Distances, Streamed, similarities
+from mercer.selection.streamed_path import streamed_fold
+from mercer.solvers.monitor import Monitor, listening
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+MODES = ("grid", "random", "halving")
+SHARE = 3  # every round of halving keeps one candidate in three and takes three times the points
+SMALLEST_ROUND = 500
+MATRICES = 4  # kernel matrices held at a time, so that threads always find a task
+
+
+@dataclass(frozen=True)
+class Row:
+    """One width and epsilon (None: the problem has none) with values of C in rising order."""
+
+    sigma: float | None
+    epsilon: float | None
+    costs: tuple[float, ...]
+
+    def candidate(self, C: float) -> dict[str, float]:
+        """The parameters of one candidate."""
+        named = {"C": C, "sigma": self.sigma, "epsilon": self.epsilon}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Data:
+    """Points X (n, d), and either classes codes (n,) in 0..k-1 or targets y (n,); weights (n,) of the price."""
+
+    X: Any
+    codes: Index | None
+    y: Array | None
+    classes: int
+    weights: Array
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return len(self.weights)
+
+    def part(self, index: Index) -> "Data":
+        """Some of the points, in the order of the index."""
+        codes = None if self.codes is None else self.codes[index]
+        return Data(self.X[index], codes, None if self.y is None else self.y[index], self.classes, self.weights[index])
+
+    def identity(self) -> str:
+        """A fingerprint of all numbers."""
+        digest = hashlib.sha256()
+        parts = (self.X.data, self.X.indices, self.X.indptr) if sp.issparse(self.X) else (self.X,)
+        for part in (*parts, self.codes, self.y, self.weights):
+            if part is not None:
+                digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+
+def rows_of(grid: Grid, mode: str, seed: int) -> list[Row]:
+    """The rows of a search, widths from the middle of the grid outwards: a search that is cut short has the best ones."""
+    sigmas: list[float | None] = list(grid.sigma) or [None]
+    epsilons: list[float | None] = list(grid.epsilon) or [None]
+    if mode == "random":
+        random = np.random.default_rng(seed)
+
+        def draw(values: tuple[float, ...]) -> list[float]:
+            return sorted(np.exp(random.uniform(np.log(min(values)), np.log(max(values)), len(values))).tolist())
+
+        drawn: list[float | None] = list(draw(grid.sigma)) if grid.sigma else [None]
+        return _outwards([Row(s, e, tuple(draw(grid.C))) for s in drawn for e in epsilons])
+    return _outwards([Row(s, e, grid.C) for s in sigmas for e in epsilons])
+
+
+def _outwards(rows: list[Row]) -> list[Row]:
+    middle = (len(rows) - 1) / 2.0
+    order = sorted(range(len(rows)), key=lambda i: abs(i - middle))
+    return [rows[i] for i in order]
+
+
+class Round:
+    """All rows of one round of a search on one set of points."""
+
+    def __init__(
+        self, data: Data, kernel: Kernel, folds: Any, settings: Settings, memory: int, seed: int, name: str
+    ) -> None:
+        self.kernel, self.settings, self.memory, self.name = kernel, settings, memory, name
+        fold = assign(data.n, folds, data.codes, seed)
+        self.layout = Layout.of(fold, data.codes, seed)
+        self.data = data.part(self.layout.order)
+
+    def kernel_at(self, row: Row) -> Kernel:
+        """The kernel with the width of a row."""
+        return self.kernel if row.sigma is None else self.kernel.with_parameters(sigma=row.sigma)
+
+    def kind(self, row: Row) -> Classes | Targets:
+        """The problem of a row."""
+        data = self.data
+        if data.codes is not None:
+            return Classes(data.codes, data.classes, data.weights)
+        assert data.y is not None
+        assert row.epsilon is not None
+        return Targets(data.y, data.weights, row.epsilon)
+
+    def key(self, row: Row, fold: int) -> str:
+        """Name of an entry of the ledger."""
+        return f"{self.name}/{row.sigma!r}/{row.epsilon!r}/{','.join(map(repr, row.costs))}/{fold}"
+
+    def run(self, rows: list[Row], ledger: Ledger, report: Any) -> Iterator[tuple[Row, list[Outcome]]]:
+        """Outcomes of all folds, row by row."""
+        folds = range(self.layout.folds)
+        todo = [row for row in rows if any(ledger.get(self.key(row, f)) is None for f in folds)]
+        fresh: dict[tuple[Row, int], Outcome] = {}
+        if todo:
+            widths = len({row.sigma for row in todo})
+            source = similarities(self.data.X, self.kernel_at(todo[0]), widths=widths, memory=self.memory)
+            if self.data.classes > 2:
+                self._pairs(source, todo, ledger, report, fresh)
+            elif source.capacity >= 1:
+                self._stored(source, todo, ledger, report, fresh)
+            else:
+                self._streamed(todo, ledger, report, fresh)
+        nothing = Outcome(np.empty(0), np.empty(0), 0.0, False)
+        for row in rows:
+            yield row, [ledger.get(self.key(row, f)) or fresh.get((row, f), nothing) for f in folds]
+
+    def _keep(self, row: Row, fold: int, outcome: Outcome, ledger: Ledger, report: Any, fresh: Any) -> None:
+        fresh[row, fold] = outcome
+        if outcome.complete:
+            ledger.put(self.key(row, fold), outcome)
+            report(row, outcome)
+
+    def _pairs(self, source: Distances | Streamed, todo: list[Row], ledger: Ledger, report: Any, fresh: Any) -> None:
+        for row in todo:
+            if not self.settings.go_on():
+                return
+            kind = self.kind(row)
+            assert isinstance(kind, Classes)
+            settings = replace(self.settings, costs=np.array(row.costs))
+            found = validation.Pairs(source.at(self.kernel_at(row)), self.layout, kind, settings).run()
+            for fold, outcome in enumerate(found):
+                self._keep(row, fold, outcome, ledger, report, fresh)
+
+    def _stored(self, source: Distances | Streamed, todo: list[Row], ledger: Ledger, report: Any, fresh: Any) -> None:
+        """A few kernel matrices at a time, in the same memory, with the folds of all their rows as tasks."""
+        n = self.data.n
+        sigmas = list(dict.fromkeys(row.sigma for row in todo))
+        held = min(MATRICES, source.capacity, len(sigmas))
+        matrices = [np.empty((n, n), np.float32) for _ in range(held)]
+
+        def task(K: Any, row: Row, fold: int) -> None:
+            settings = replace(self.settings, costs=np.array(row.costs))
+            outcome = validation.one_fold(K, self.layout, fold, self.kind(row), settings)
+            self._keep(row, fold, outcome, ledger, report, fresh)
+
+        for first in range(0, len(sigmas), held):
+            here = sorted(sigmas[first : first + held], key=lambda sigma: sigma or 0.0)  # narrow ones take longest
+            tasks = []
+            for K, sigma in zip(matrices, here):
+                if not self.settings.go_on():
+                    return
+                own = [row for row in todo if row.sigma == sigma]
+                source.at(self.kernel_at(own[0])).block(slice(None), slice(None), K)
+                pending = [(row, f) for row in own for f in range(self.layout.folds)]
+                tasks += [(K, row, f) for row, f in pending if ledger.get(self.key(row, f)) is None]
+            with threads.one_blas_thread():
+                threads.run(task, tasks)
+
+    def _streamed(self, todo: list[Row], ledger: Ledger, report: Any, fresh: Any) -> None:
+        for row in todo:
+            settings = replace(self.settings, costs=np.array(row.costs))
+            for fold in range(self.layout.folds):
+                if not self.settings.go_on():
+                    return
+                if ledger.get(self.key(row, fold)) is None:
+                    outcome = streamed_fold(
+                        self.data.X, self.kernel_at(row), self.layout, fold, self.kind(row), settings, self.memory
+                    )
+                    self._keep(row, fold, outcome, ledger, report, fresh)
+
+
+@dataclass
+class Table:
+    """Rows as they are finished, on the way to a SearchResult."""
+
+    rows: list[tuple[Row, list[Outcome], int, float]]
+
+    def add(self, row: Row, outcomes: list[Outcome], points: int, factor: float = 1.0) -> None:
+        """`factor` is what C was multiplied by in this round."""
+        self.rows.append((row, outcomes, points, factor))
+
+    def means(self) -> dict[tuple[int, int], float]:
+        """Mean score of every finished candidate of the table, by row and price."""
+        found = {}
+        for r, (row, outcomes, _, _) in enumerate(self.rows):
+            for c in range(len(row.costs)):
+                scores = [o.scores[c] if o.scores.size else np.nan for o in outcomes]
+                if np.isfinite(scores).all():
+                    found[r, c] = float(np.mean(scores))
+        return found
+
+    def result(self, folds: int, final: int, **facts: Any) -> SearchResult:
+        """All candidates in order of epsilon, width and C; those not judged on `final` points were dropped."""
+        lines = []
+        for row, outcomes, points, factor in self.rows:
+            complete = all(o.complete for o in outcomes)
+            for c, C in enumerate(row.costs):
+                scores = np.array([o.scores[c] if o.scores.size else np.nan for o in outcomes])
+                support = np.array([o.support[c] if o.support.size else np.nan for o in outcomes])
+                share = sum(o.seconds for o in outcomes) / len(row.costs)
+                status = "done" if np.isfinite(scores).all() else "stopped early" if complete else "not reached"
+                status = "dropped" if points < final else status
+                lines.append((row.candidate(C / factor), scores, float(support.mean()), share, points, status))
+        lines.sort(key=lambda line: (line[0].get("epsilon", 0.0), line[0].get("sigma", 0.0), line[0]["C"]))
+        return SearchResult(
+            tuple(line[0] for line in lines),
+            np.array([line[1] for line in lines]).reshape(len(lines), folds),
+            np.array([line[2] for line in lines]),
+            np.array([line[3] for line in lines]),
+            np.array([line[4] for line in lines], dtype=np.intp),
+            tuple(line[5] for line in lines),
+            **facts,
+        )
+
+
+def search(
+    data: Data,
+    kernel: Kernel,
+    grid: Grid,
+    *,
+    mode: str = "grid",
+    folds: Any = 5,
+    tol: float = 1e-3,
+    scoring: Any = None,
+    seed: int = 0,
+    early: bool = True,
+    memory: int | str | None = None,
+    monitor: Monitor | None = None,
+    checkpoint: Any = None,
+    every: float = EVERY,
+) -> SearchResult:
+    """Cross-validate all candidates of a grid; see the head of this file for the modes.
+
+    `early` lets a path of C stop once it has clearly turned (two classes and regression).  `checkpoint` names a file from
+    which the same search goes on after it was killed.  The monitor's time limit and Ctrl-C end the search with what
+    has been finished.
+    """
+    if mode not in MODES:
+        raise InvalidInput(f"mode={mode!r} is not known; give one of {', '.join(MODES)}")
+    began = time.perf_counter()
+    listener = listening(monitor)
+    allowed = budget(memory)
+    score = score_of(scoring, data.codes is not None)
+    settings = Settings(np.empty(0), tol, score, early, listener.go_on)
+    rows = rows_of(grid, mode, seed)
+    named = np.asarray(folds).tolist()
+    about = repr((data.identity(), repr(kernel), grid, mode, named, tol, str(scoring), seed, early))
+    ledger = Ledger(hashlib.sha256(about.encode()).hexdigest(), checkpoint, every)
+    report = _reporter(listener, sum(len(row.costs) for row in rows))
+    make = partial(Round, kernel=kernel, settings=settings, memory=allowed, seed=seed)
+    with listener:
+        if mode == "halving":
+            table, count = _halve(data, rows, folds, make, ledger, report, seed)
+        else:
+            whole = make(data, folds=folds, name="all")
+            table, count = Table([]), whole.layout.folds
+            for row, outcomes in whole.run(rows, ledger, report):
+                table.add(row, outcomes, data.n)
+        ledger.close()
+        stopped = listener.stopped or "converged"
+    seconds = time.perf_counter() - began
+    final = max(points for _, _, points, _ in table.rows)
+    facts = {"mode": mode, "folds": count, "seed": seed, "points": data.n}
+    return table.result(count, final, stopped=stopped, total_seconds=seconds, resumed=ledger.resumed, facts=facts)
+
+
+def _reporter(monitor: Monitor, total: int) -> Any:
+    """Tell the monitor of every finished fold: best score so far as the objective, and how much is done."""
+    state = {"done": 0, "best": -np.inf}
+
+    def report(row: Row, outcome: Outcome) -> None:
+        state["done"] += 1
+        if np.isfinite(outcome.scores).any():
+            state["best"] = max(state["best"], float(np.nanmax(outcome.scores)))
+        facts: dict[str, Any] = {
+            "sigma": row.sigma,
+            "epsilon": row.epsilon,
+            "best_fold_score": state["best"],
+            "candidates": total,
+        }
+        monitor.watch(int(state["done"]), -state["best"], -state["best"], **facts)
+
+    return report
+
+
+def _halve(
+    data: Data, rows: list[Row], folds: Any, make: Any, ledger: Ledger, report: Any, seed: int
+) -> tuple[Table, int]:
+    """Rounds on more and more points with fewer and fewer candidates."""
+    if np.ndim(folds):
+        raise InvalidInput("mode='halving' draws samples of the points: give folds as a number")
+    random = np.random.default_rng(seed)
+    order = random.permutation(data.n)
+    if data.codes is not None:
+        # Every beginning of the order holds the classes in their shares.
+        place = np.empty(data.n)
+        for c in range(data.classes):
+            own = order[data.codes[order] == c]
+            place[own] = (np.arange(len(own)) + random.uniform(size=1)) / max(1, len(own))
+        order = np.argsort(place, kind="stable")
+    sizes = [data.n]
+    while sizes[0] // SHARE >= SMALLEST_ROUND and len(sizes) < 3:
+        sizes.insert(0, sizes[0] // SHARE)
+    final, count = Table([]), int(folds)
+    for turn, size in enumerate(sizes):
+        last = size == data.n
+        factor = data.n / size
+        part = data if last else data.part(np.sort(order[:size]).astype(np.intp))
+        here = make(part, folds=folds, name=f"round {turn}")
+        count = here.layout.folds
+        table = Table([])
+        scaled = [replace(row, costs=tuple(C * factor for C in row.costs)) for row in rows]
+        for row, outcomes in here.run(scaled, ledger, report):
+            table.add(row, outcomes, size, factor)
+        means = table.means()
+        if last or not means:
+            final.rows += table.rows
+            break
+        kept = set(sorted(means, key=lambda at: -means[at])[: max(1, -(-len(means) // SHARE))])
+        rows = []
+        for r, (row, outcomes, points, _) in enumerate(table.rows):
+            stay = [c for c in range(len(row.costs)) if (r, c) in kept]
+            leave = [c for c in range(len(row.costs)) if (r, c) not in kept]
+            if leave:
+                final.add(_columns(row, leave), [_columns_of(o, leave) for o in outcomes], points, factor)
+            if stay:
+                rows.append(replace(row, costs=tuple(row.costs[c] / factor for c in stay)))
+    return final, count
+
+
+def _columns(row: Row, which: list[int]) -> Row:
+    return replace(row, costs=tuple(row.costs[c] for c in which))
+
+
+def _columns_of(outcome: Outcome, which: list[int]) -> Outcome:
+    if not outcome.scores.size:
+        return outcome
+    return Outcome(outcome.scores[which], outcome.support[which], outcome.seconds, outcome.complete)
