@@ -28,6 +28,8 @@ from mercer.gram.transform import LINEAR, transform_row
 
 # Rows on demand are d passes over n points, without BLAS: best for few points of few features.
 ON_DEMAND_POINTS = 3000
+# Up to so many points one product for all rows is cheaper than a few rows one by one.
+ALL_ROWS = 256
 ON_DEMAND_FEATURES = 300
 ON_DEMAND_VALUES = 800_000
 # Stands for "may not move"; a number that float32 holds too.
@@ -183,6 +185,22 @@ def _fill_row(
 
 
 @loop
+def _fill_all(UT: Any, a: Any, first: int, middle: int, second: int, code: int, parameters: Any, K: Any) -> None:
+    """All kernel values between the local points, into K (n, n), by one product."""
+    n = K.shape[0]
+    points = np.empty((UT.shape[0], n), UT.dtype)
+    points[:, :middle] = UT[:, first : first + middle]
+    points[:, middle:] = UT[:, second : second + n - middle]
+    norms = np.empty(n, UT.dtype)
+    norms[:middle] = a[first : first + middle]
+    norms[middle:] = a[second : second + n - middle]
+    np.dot(points.T, points, K)
+    if code != LINEAR:
+        for k in range(n):
+            transform_row(code, parameters, K[k], norms[k], norms)
+
+
+@loop
 def minimise_pairs(
     K: Any,
     first: int,
@@ -244,6 +262,9 @@ def minimise_pairs_on_points(
     n = s.shape[1]
     K = np.empty((n, n), UT.dtype)
     known = np.zeros(n, np.bool_)
+    if n <= ALL_ROWS:
+        _fill_all(UT, norms, first, middle, second, code, parameters, K)
+        known[:] = True
     return _pair_steps(
         K, known, UT, norms, code, parameters, first, middle, second, diagonal, F, s, linear, ridge, lower, upper,
         group, groups, tol, max_steps,

@@ -19,8 +19,8 @@ from mercer.compiled import loop
 from mercer.gram.tiles import Tiles
 from mercer.solvers.pair_steps import minimise_pairs_on_points
 
-# Fewer points than this in all pairs together are not worth handing to other threads.
-HANDED_OVER = 2000
+# Fewer kernel values than this in all pairs together are not worth handing to other threads.
+HANDED_OVER = 4_000_000
 
 
 class PairSolution(NamedTuple):
@@ -145,13 +145,13 @@ def solve_pairs(
     sequence = sorted(range(len(tasks)), key=lambda task: -tasks[task][9])
     results: list[PairSolution | None] = [None] * len(tasks)
 
-    def train(task: int) -> None:
-        if go_on():
-            results[task] = PairSolution(*_train(*tasks[task]))
+    def train(some: list[int]) -> None:
+        for task in some:
+            if go_on():
+                results[task] = PairSolution(*_train(*tasks[task]))
 
-    if sum(task[9] for task in tasks) < HANDED_OVER:
-        for task in sequence:
-            train(task)
-    else:
-        threads.run(train, [(task,) for task in sequence])
+    # Every hand-over waits for the interpreter's lock: a few of them for many pairs, none for little work.
+    values = sum(task[9] ** 2 for task in tasks)
+    parts = min(len(tasks), 4 * threads.count()) if values > HANDED_OVER else 1
+    threads.run(train, [(sequence[part::parts],) for part in range(parts)])
     return results

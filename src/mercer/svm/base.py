@@ -8,6 +8,7 @@ each of them.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -39,6 +40,7 @@ Index = NDArray[np.intp]
 
 DEFAULT_CACHE = 200  # scikit-learn's default cache_size, in MB
 HARD_MARGIN = 1e10  # stands for C = inf
+_VALID: set[Any] = set()  # parameter values that passed their check
 
 
 class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
@@ -89,6 +91,26 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
     }
+
+    def _validate_params(self) -> None:
+        """Check the parameters against the table, once for each set of values: on small data the check is the fit."""
+        own = vars(self)
+        try:
+            key = (type(self), *((type(own[name]), own[name]) for name in self._get_param_names()))
+            if key in _VALID:
+                return
+        except (TypeError, KeyError):  # a value that cannot be looked up
+            key = None
+        super()._validate_params()
+        if key is not None and len(_VALID) < 10_000:
+            _VALID.add(key)
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Names of the parameters; read off the signature once for each class."""
+        names: list[str] = super()._get_param_names()
+        return names
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
