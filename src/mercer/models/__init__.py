@@ -1,5 +1,7 @@
 """Model files: safetensors with JSON, LIBSVM's text format both ways, and ONNX."""
 
+from mercer.models.libsvm_reading import read_libsvm
+from mercer.models.libsvm_writing import write_libsvm
 from mercer.models.model import REGISTRY, Model, load, load_model, save
 
-__all__ = ["REGISTRY", "Model", "load", "load_model", "save"]
+__all__ = ["REGISTRY", "Model", "load", "load_model", "read_libsvm", "save", "write_libsvm"]

@@ -160,15 +160,23 @@ def read(path: Path, limit: int | str | None = None) -> tuple[dict[str, Any], di
 
 
 def _open(path: Path) -> BinaryIO:
-    """Open a regular file; anything else could block or never end."""
+    refuse_irregular(path)
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ModelFileError("it is not a regular file")
         return open(path, "rb")
+    except OSError as error:
+        raise ModelFileError(f"it cannot be read ({error.strerror})") from None
+
+
+def refuse_irregular(path: Path) -> None:
+    """A folder cannot be read, and a pipe or a device could block or never end."""
+    try:
+        mode = os.stat(path).st_mode
     except FileNotFoundError:
         raise ModelFileError("there is no such file") from None
     except OSError as error:
         raise ModelFileError(f"it cannot be read ({error.strerror})") from None
+    if not stat.S_ISREG(mode):
+        raise ModelFileError("it is not a regular file")
 
 
 def _header(stream: BinaryIO, size: int) -> tuple[dict[str, Any], int]:
