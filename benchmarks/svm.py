@@ -1,7 +1,7 @@
 """Support vector machines against scikit-learn and scikit-learn-intelex: equal data, tolerance, threads and cache.
 
 Gaussian kernel with gamma = "scale", C = 1, tol = 1e-3, 1 GiB of cache.  Features are standardised on the training part
-(MNIST: divided by 255).  Seconds are those of `fit` alone; the prediction of at most 10,000 test points is timed beside.
+(MNIST: divided by 255).  Seconds are those of `fit` alone; predicting at most 10,000 test points is timed beside it.
 """
 
 from dataclasses import dataclass

@@ -11,6 +11,7 @@ pair is
 each kernel value is used once, and nothing is multiplied by the zeros of an (n_SV, k(k-1)/2) matrix.
 """
 
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -21,10 +22,12 @@ Counts = NDArray[np.int32]
 Matrix = NDArray[np.float64]
 
 
+@cache
 def pairs_of(classes: int) -> tuple[Index, Index]:
-    """First and second class of every pair i < j, (k(k-1)/2,) each, in lexical order."""
-    first, second = np.triu_indices(classes, 1)
-    return first.astype(np.intp), second.astype(np.intp)
+    """First and second class of every pair i < j, (k(k-1)/2,) each, in lexical order; read only."""
+    first, second = (index.astype(np.intp) for index in np.triu_indices(classes, 1))
+    first.flags.writeable = second.flags.writeable = False
+    return first, second
 
 
 def lay_out(
