@@ -24,15 +24,23 @@ class Parts:
         begin, end = self.header[name]["data_offsets"]
         return np.frombuffer(memoryview(self.data)[begin:end], dtype=dtype)
 
+    def digest(self, document: str) -> str:
+        """The digest that belongs to the parts."""
+        table = [[k, v["dtype"], v["shape"], *v["data_offsets"]] for k, v in self.header.items()]
+        table.sort(key=lambda line: (line[3], line[4]))
+        found = hashlib.sha256(document.encode("utf-8", "surrogatepass"))
+        found.update(json.dumps(table).encode())
+        found.update(self.data)
+        return found.hexdigest()
+
     def write(self, path: Path, text: str | None = None) -> Path:
         """Put it together; `text` stands for the document where it is to be no JSON of Python's."""
         document = json.dumps(self.document) if text is None else text
-        table = [[k, v["dtype"], v["shape"], *v["data_offsets"]] for k, v in self.header.items()]
-        table.sort(key=lambda line: (line[3], line[4]))
-        digest = hashlib.sha256(document.encode("utf-8", "surrogatepass"))
-        digest.update(json.dumps(table).encode())
-        digest.update(self.data)
-        metadata = self.metadata | {"document": document, "digest": digest.hexdigest()}
+        try:
+            digest = self.digest(document)
+        except (KeyError, TypeError, IndexError):
+            digest = "the table of tensors is no table any more"
+        metadata = self.metadata | {"document": document, "digest": digest}
         header = json.dumps({"__metadata__": metadata} | self.header).encode()
         path.write_bytes(len(header).to_bytes(8, "little") + header + self.data)
         return path
