@@ -23,6 +23,7 @@ ORDER = [
     {"data"},
     {"estimation"},
     {"svm", "least_squares", "logistic", "multiclass", "ordinal", "structured", "online", "ensembles"},
+    {"tuned"},
     {"models"},
     {"report"},
     {"distributed"},
@@ -31,7 +32,7 @@ ORDER = [
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 
 # Packages that only some rooms may import.
-MACHINES = ORDER[RANK["svm"]]
+MACHINES = ORDER[RANK["svm"]] | {"tuned"}
 RESERVED = {
     "sklearn": {"data", "estimation", "models", "report", "distributed", "cli"} | MACHINES,
     "torch": {"gram", "versions"},

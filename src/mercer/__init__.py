@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer import data, errors, gram, kernels, least_squares, losses, problems, selection, solvers, svm
+    from mercer import data, errors, gram, kernels, least_squares, losses, problems, selection, solvers, svm, tuned
     from mercer.data import Dataset, Standardise
     from mercer.gram import Gram
     from mercer.kernels import (
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from mercer.least_squares import LSSVC, LSSVR
     from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+    from mercer.tuned import TunedSVC, TunedSVR, tune
     from mercer.versions import show_versions
 
 __version__ = "0.1.0"
@@ -63,11 +64,12 @@ _NAMES = {
     ),
     "least_squares": "LSSVC LSSVR",
     "svm": "SVC SVR NuSVC NuSVR OneClassSVM",
+    "tuned": "TunedSVC TunedSVR tune",
     "versions": "show_versions",
 }
 _HOME = {name: f"mercer.{room}" for room, names in _NAMES.items() for name in names.split()}
 _ROOMS = frozenset(
-    {"data", "errors", "gram", "kernels", "least_squares", "losses", "problems", "selection", "solvers", "svm"}
+    {"data", "errors", "gram", "kernels", "least_squares", "losses", "problems", "selection", "solvers", "svm", "tuned"}
 )
 
 __all__ = [
@@ -110,6 +112,8 @@ __all__ = [
     "Spline",
     "Standardise",
     "ThinPlate",
+    "TunedSVC",
+    "TunedSVR",
     "Wendland",
     "__version__",
     "data",
@@ -122,7 +126,9 @@ __all__ = [
     "selection",
     "show_versions",
     "solvers",
-    "svm"
+    "svm",
+    "tune",
+    "tuned",
 ]  # fmt: skip
 
 

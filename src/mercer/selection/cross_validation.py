@@ -108,11 +108,26 @@ class Path:
         if self.ended:
             self.coefficients[begin:to], self.biases[begin:to] = self.coefficients[begin - 1], self.biases[begin - 1]
         elif to > begin:
-            start = float(costs[begin - 1]) if begin else 0.0
+            first, middle, second = self.stretch
+            linear, lower, upper = self.problem
             end = cost_path(
-                self.K, *self.stretch, *self.problem, costs[begin:to], self.settings.tol, UNLIMITED, self.state, self.F,
-                start, self.coefficients[begin:to], self.biases[begin:to], self.facts[begin:to],
-            )  # fmt: skip
+                self.K,
+                first,
+                middle,
+                second,
+                linear,
+                lower,
+                upper,
+                costs[begin:to],
+                self.settings.tol,
+                UNLIMITED,
+                self.state,
+                self.F,
+                float(costs[begin - 1]) if begin else 0.0,
+                self.coefficients[begin:to],
+                self.biases[begin:to],
+                self.facts[begin:to],
+            )
             self.ended = bool(np.isfinite(end))
         self.reached = to
 
@@ -125,8 +140,8 @@ class Path:
 
 
 class Turned:
-    """Whether a path is clearly past its best: two prices in a row whose loss on the held-out points exceeds that of the
-    best price so far by three standard errors of the paired differences.
+    """Whether a path is clearly past its best: two prices in a row whose loss on the held-out points exceeds that of
+    the best price so far by three standard errors of the paired differences.
     """
 
     def __init__(self) -> None:

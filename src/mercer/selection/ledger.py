@@ -1,7 +1,7 @@
 """What a search has finished, kept in memory and, when asked for, in a file that survives the process.
 
-An entry is one fold of one row of candidates.  The file is JSON, written beside and renamed, at most `every` seconds after
-an entry was finished; numbers are written so that they are read back to the last digit, and a resumed search ends
+An entry is one fold of one row of candidates.  The file is JSON, written beside and renamed, with the first entry that
+is finished `every` seconds after the last time.  Numbers are read back to the last digit, so that a resumed search ends
 with the same table as an unbroken one.  A file of another search (other data, grid, folds, tolerance) is refused.
 """
 
@@ -77,13 +77,11 @@ class Ledger:
                 for key, row in rows.items()
             }
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InvalidInput(
-                f"checkpoint={str(path)!r} is not the file of a search: delete it or name another"
-            ) from error
+            raise InvalidInput(f"checkpoint={str(path)!r} is not the file of a search") from error
         if kind != FORMAT or identity != self.identity:
             raise InvalidInput(
-                f"checkpoint={str(path)!r} belongs to another search (other data, grid, folds or settings): delete it or "
-                "name another file"
+                f"checkpoint={str(path)!r} belongs to another search (other data, grid, folds or settings): delete it, "
+                "or name another file"
             )
         self.entries = found
         self.resumed = len(found)

@@ -1,14 +1,14 @@
 """The search for C, width and epsilon by cross-validation, with the grid as the unit of work.
 
-Candidates are rows: one width (and epsilon) with all its values of C, which are one warm path.  All rows share one set of
-squared distances, all folds and all C of a row one kernel matrix.
+Candidates are rows: one width (and epsilon) with all its values of C, which are one warm path.  All rows share one
+set of squared distances, all folds and all C of a row one kernel matrix.
 
     "grid"      every combination
     "random"    as many widths, drawn at random (uniform in the logarithm) between the ends of the grid, each with its
                 own random values of C
-    "halving"   all combinations on a ninth of the points, the better third of them on a third, the best third of those on
-                all.  C times the number of points is held fixed from round to round, which keeps the weight of the
-                norm (Rifkin 2002, section 2.6)
+    "halving"   all combinations on a ninth of the points, the better third of them on a third, the best third of
+                those on all; C times the number of points is held fixed from round to round, which keeps the weight
+                of the norm (Rifkin 2002, section 2.6)
 """
 
 import hashlib
@@ -91,7 +91,7 @@ class Data:
 
 
 def rows_of(grid: Grid, mode: str, seed: int) -> list[Row]:
-    """The rows of a search, widths from the middle of the grid outwards: a search that is cut short has the best ones."""
+    """The rows of a search, from the middle of the grid outwards: one that is cut short has seen the likely ones."""
     sigmas: list[float | None] = list(grid.sigma) or [None]
     epsilons: list[float | None] = list(grid.epsilon) or [None]
     if mode == "random":
@@ -274,9 +274,9 @@ def search(
 ) -> SearchResult:
     """Cross-validate all candidates of a grid; see the head of this file for the modes.
 
-    `early` lets a path of C stop once it has clearly turned (two classes and regression).  `checkpoint` names a file from
-    which the same search goes on after it was killed.  The monitor's time limit and Ctrl-C end the search with what
-    has been finished.
+    `early` lets a path of C stop once it has clearly turned (two classes and regression).  `checkpoint` names a file
+    from which the same search goes on after it was killed.  The monitor's time limit and Ctrl-C end the search with
+    what has been finished.
     """
     if mode not in MODES:
         raise InvalidInput(f"mode={mode!r} is not known; give one of {', '.join(MODES)}")

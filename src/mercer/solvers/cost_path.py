@@ -9,7 +9,7 @@ contiguous stretches of it, so that with points ordered by fold "all folds but o
 Multiplying s by C'/C keeps box and equality, keeps the variables that are at their bounds there, and multiplies F = K s
 by the same factor (Schoelkopf and Smola 2002, section 10.1.2), so that a start costs nothing.  Going up, s itself is
 feasible too, and the better start once few variables are at their bounds.  When none is, the path has ended: the
-solution is the same for all larger C, and it is copied.  Prices rise, because the end of the path then comes for nothing.
+solution is the same for all larger C, and it is copied.  Prices rise, because the end then comes for nothing.
 
 Up to `WHOLE` points every pair step looks at all of them; beyond, steps run on working sets that are samples of the
 violators (as in `mercer.solvers.decomposition`), and F follows by one pass over the rows of the points that moved.
