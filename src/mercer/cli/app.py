@@ -1,15 +1,25 @@
 """The frame of the command: its subcommands, one-line errors and exit codes."""
 
 import sys
-from typing import Annotated, NoReturn
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 import mercer
 from mercer.cli import exits
+from mercer.cli.advise import advise
+from mercer.cli.compare import compare
+from mercer.cli.convert import convert
 from mercer.cli.demo import demo
 from mercer.cli.doctor import doctor
+from mercer.cli.evaluate import evaluate
+from mercer.cli.fit import fit
 from mercer.cli.inspect import inspect
+from mercer.cli.predict import predict
+from mercer.cli.tune import tune
+from mercer.errors import MercerWarning
 
 app = typer.Typer(
     name="mercer",
@@ -19,9 +29,20 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 unexpected error, 2 wrong command line, 3 unusable input, 4 missing resource, "
     "130 interrupted.",
 )
-app.command(epilog="Example: mercer doctor")(doctor)
-app.command(epilog="Example: mercer demo --quick")(demo)
-app.command(epilog="Example: mercer inspect train.svm")(inspect)
+EXAMPLES: dict[Callable[..., None], str] = {
+    fit: "mercer fit train.svm --model model.mercer --report report.html",
+    predict: "mercer predict model.mercer test.svm",
+    evaluate: "mercer evaluate model.mercer test.svm --json",
+    tune: "mercer tune train.svm --machine svc",
+    compare: "mercer compare train.svm --machine lssvc,svc --folds 3",
+    advise: "mercer advise --n 50000 --d 100",
+    inspect: "mercer inspect train.svm",
+    convert: "mercer convert model.mercer model.libsvm",
+    demo: "mercer demo --quick",
+    doctor: "mercer doctor",
+}
+for command, example in EXAMPLES.items():
+    app.command(epilog=f"Example: {example}")(command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -42,12 +63,27 @@ def frame(
     """Kernel machines, each answer with a certificate of how far from optimal it is."""
 
 
+def _say_warnings(debug: bool) -> None:
+    """Warnings of mercer as one line each on the error stream; those of other packages only with --debug."""
+
+    def say(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        if debug or issubclass(category, MercerWarning):
+            typer.echo(f"mercer: note: {' '.join(str(message).split())}", err=True)
+
+    warnings.simplefilter("default")
+    warnings.showwarning = say
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command; errors end in one line on the error stream and an exit code, a traceback only with --debug."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     try:
-        app(args=[word for word in words if word != "--debug"])
+        with warnings.catch_warnings():
+            _say_warnings(debug)
+            app(args=[word for word in words if word != "--debug"])
     except KeyboardInterrupt:
         typer.echo("mercer: interrupted", err=True)
         sys.exit(exits.INTERRUPTED)

@@ -1,4 +1,4 @@
-"""`mercer inspect`: what a data file holds."""
+"""`mercer inspect`: what a data file or a model file holds."""
 
 import json
 from pathlib import Path
@@ -10,25 +10,31 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mercer.cli import machines
+from mercer.cli.convert import read_model
+from mercer.cli.files import kind_of
+from mercer.cli.points import column
+from mercer.cli.task import looks_like
 from mercer.data import Dataset, read
 from mercer.data.reading import format_of
 from mercer.gram import memory
 
-MOST_CLASSES = 50  # whole numbers with more different values than this are taken for a measurement
-
 
 def inspect(
     file: Annotated[
-        Path, typer.Argument(help="A data file: svmlight, CSV, Parquet, .npy or .npz; also .gz, .xz, .bz2.")
+        Path,
+        typer.Argument(help="A model of mercer or LIBSVM, or data: svmlight, CSV, Parquet, .npy, .npz; also .xz ..."),
     ],
     target: Annotated[str | None, typer.Option(help="Target column of a table, by name or number.")] = None,
     format: Annotated[str | None, typer.Option(help="svmlight, csv, parquet, npy or npz; else by the ending.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
-    """Say what a data file holds: size, density, target, missing values and scales."""
-    column = int(target) if target is not None and target.lstrip("-").isdigit() else target
-    data = read(file, target=column, format=format, missing="keep")
-    facts = describe(data) | {"format": format_of(file, format)}
+    """Say what a file holds: size, target, missing values and scales of data; machine and certificate of a model."""
+    if format is None and kind_of(file) != "data":
+        facts = describe_model(read_model(file))
+    else:
+        data = read(file, target=column(target), format=format, missing="keep")
+        facts = describe(data) | {"format": format_of(file, format)}
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
@@ -59,6 +65,29 @@ def describe(data: Dataset) -> dict[str, Any]:
     return facts
 
 
+def describe_model(model: Any) -> dict[str, Any]:
+    """Facts about a model: its machine, its certificate, and what its training noted."""
+    machine, notes = model.machine, model.notes
+    facts: dict[str, Any] = {
+        "machine": type(machine).__name__,
+        "features": getattr(machine, "n_features_in_", None),
+        "standardised": model.standardise is not None,
+        **machines.parameters(machine),
+        **machines.certificate(machine),
+    }
+    if hasattr(machine, "classes_"):
+        facts["classes"] = ", ".join(str(label) for label in machine.classes_)
+    for name in ("points", "accuracy", "accuracy interval", "r2", "r2 interval", "data", "command"):
+        if name in notes:
+            facts[f"trained on {name}" if name in ("points", "data") else name] = notes[name]
+    return {name: None if _endless(value) else value for name, value in facts.items()} | dict(model.about)
+
+
+def _endless(value: Any) -> bool:
+    """Whether a number is one that JSON has no word for."""
+    return isinstance(value, float) and not np.isfinite(value)
+
+
 def _filled(X: Any) -> Any:
     """X with a zero in columns that hold no value at all, so that their extremes exist."""
     empty = np.isnan(X).all(axis=0)
@@ -73,7 +102,7 @@ def _target_facts(data: Dataset) -> dict[str, Any]:
     if y.ndim == 2:
         return {"task": "several targets", "targets": int(y.shape[1])}
     classes, counts = np.unique(y, return_counts=True)
-    if y.dtype.kind in "US" or (y.dtype.kind in "iu" and len(classes) <= MOST_CLASSES):
+    if looks_like(y) == "classification":
         return {"task": "classification", "classes": {str(c): int(k) for c, k in zip(classes, counts)}}
     return {"task": "regression", "target range": [float(y.min()), float(y.max())], "target mean": float(y.mean())}
 
@@ -84,5 +113,5 @@ def _shown(value: Any) -> str:
         entries = [f"{name}: {count}" for name, count in value.items()]
         return ", ".join(entries[:12]) + (f", and {len(entries) - 12} more" if len(entries) > 12 else "")
     if isinstance(value, list):
-        return " to ".join(f"{number:g}" for number in value)
+        return " to ".join(f"{number:g}" if isinstance(number, float) else str(number) for number in value)
     return "none" if value is None else str(value)

@@ -1,0 +1,97 @@
+"""`mercer advise`: what would be used for data of a size, and why."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+from mercer import threads
+from mercer.cli import machines, options, points
+from mercer.cli.machines import Wish
+from mercer.cli.progress import table
+from mercer.cli.task import Task, settle
+from mercer.data import Dataset
+from mercer.errors import InvalidInput
+from mercer.gram import cost, memory
+from mercer.solvers import advise as tables
+
+
+def advise(
+    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A data file; or give --n and --d.")] = None,
+    n: Annotated[int | None, typer.Option("--n", help="Number of points.")] = None,
+    d: Annotated[int | None, typer.Option("--d", help="Number of features.")] = None,
+    task: Annotated[
+        Literal["classification", "regression"], typer.Option(help="The task, where no data file says it.")
+    ] = "classification",
+    kernel: options.KernelChoice = "gaussian",
+    target: options.Target = None,
+    format: options.Format = None,
+    budget: Annotated[str | None, typer.Option("--memory", help="Memory for kernel values, such as '2 GiB'.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say which machine, solver and form of the kernel matrix suit data of a size, and why.
+
+    Nothing is trained. The solver is what the tables of the literature advise; the matrix follows from the memory.
+    """
+    wanted: Task = task
+    entries = None
+    if data is not None:
+        read = points.read_points(data, target=target, format=format, missing="impute")
+        wanted = _task(read, task)
+        n, d, entries = read.n, read.d, int(read.X.nnz) if read.is_sparse else None
+    if n is None or d is None:
+        raise InvalidInput("give a data file, or both --n and --d")
+    if n < 1 or d < 1:
+        raise InvalidInput(f"--n and --d must be at least 1, got {n} and {d}")
+    facts = {"points": n, "features": d, "task": wanted, **advice(n, d, wanted, kernel, budget, entries)}
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    Console().print(table({name: _shown(value) for name, value in facts.items()}))
+
+
+def _task(data: Dataset, fallback: Task) -> Task:
+    return fallback if data.y is None else settle(data.y, None, data.source)
+
+
+def advice(n: int, d: int, task: Task, kernel: str, budget: str | None, entries: int | None = None) -> dict[str, Any]:
+    """Machine, tuning, solver and matrix for n points of d features, with reasons."""
+    choice = machines.choose(Wish(kernel=kernel), task, n)
+    linear, exact = kernel == "linear", choice.machine.startswith("ls")
+    asked = cost.Task(
+        n=n,
+        m=n,
+        d=d,
+        itemsize=8 if exact else 4,
+        budget=memory.budget(budget),
+        entries=entries,
+        linear=linear,
+        access="products" if exact else "rows",
+        workers=threads.count(),
+    )
+    plan = cost.choose(asked)
+    solver = (
+        tables.recommend_least_squares(n, d, linear=linear, memory=budget)
+        if exact
+        else tables.recommend(tables.Task(n, features=d, linear=linear), memory=budget)
+    )
+    return {
+        "machine": choice.machine,
+        "why": list(choice.reasons),
+        "parameters": "exact leave-one-out" if choice.tuning == "loo" else "cross-validation on shared kernel values",
+        "method": solver.method,
+        "why this method": list(solver.reasons),
+        "source": solver.section,
+        "kernel matrix": plan.storage,
+        "kernel matrix bytes": int(plan.bytes),
+        "memory allowed": int(asked.budget),
+        "why this matrix": list(plan.reasons),
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return "; ".join(value)
+    return memory.show(value) if isinstance(value, int) and value > 1 << 20 else str(value)

@@ -1,0 +1,236 @@
+"""`mercer compare`: several machines on the same folds, with paired tests and effect sizes."""
+
+import json
+from dataclasses import dataclass, replace
+from itertools import combinations
+from time import perf_counter
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from mercer.cli import job, machines, options, paired, points, scores
+from mercer.cli.machines import Wish
+from mercer.cli.progress import Bar, following
+from mercer.cli.task import Task, settle, target_of
+from mercer.data import Dataset
+from mercer.data.dataset import resolve_missing
+from mercer.errors import InvalidInput
+
+CANDIDATES: dict[str, dict[str, Any]] = {
+    "lssvc": {"machine": "lssvc"},
+    "lssvc-linear": {"machine": "lssvc", "kernel": "linear"},
+    "svc": {"machine": "svc"},
+    "svc-ovr": {"machine": "svc", "multiclass": "ovr"},
+    "svc-linear": {"machine": "svc", "kernel": "linear"},
+    "lssvr": {"machine": "lssvr"},
+    "lssvr-linear": {"machine": "lssvr", "kernel": "linear"},
+    "svr": {"machine": "svr"},
+    "svr-linear": {"machine": "svr", "kernel": "linear"},
+}
+
+
+@dataclass
+class Line:
+    """One machine: its score in every fold, and which points it had right (classification)."""
+
+    name: str
+    scores: list[float]
+    right: NDArray[np.bool_]
+    seconds: float = 0.0
+
+
+def compare(
+    data: options.Data,
+    machine: Annotated[
+        str | None,
+        typer.Option(help=f"Machines, with commas between: {', '.join(CANDIDATES)}.", show_default="by task"),
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
+    repeats: Annotated[int, typer.Option(help="How often the folds are drawn anew.")] = 1,
+    tune: Annotated[
+        bool, typer.Option("--tune/--no-tune", help="Choose C and sigma in every fold, on its training points.")
+    ] = True,
+    C: options.Price = None,
+    sigma: options.Sigma = None,
+    target: options.Target = None,
+    format: options.Format = None,
+    missing: options.MissingValues = "refuse",
+    scale: options.Scale = True,
+    memory: options.Memory = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Compare machines, or multiclass schemes, on the same folds.
+
+    Every pair gets the corrected resampled t test of the fold scores, Cohen's d, and for classes McNemar's exact test;
+    p-values are Holm's, adjusted for the number of pairs. Parameters are chosen inside every fold.
+    """
+    read = points.read_points(data, target=target, format=format, missing=missing)
+    y = target_of(read)
+    if y.ndim == 2:
+        raise InvalidInput(f"{data}: has several targets; name one of them with --target")
+    wanted = _names(machine)
+    task = settle(y, machines.TASKS[CANDIDATES[wanted[0]]["machine"]] if wanted else None, read.source)
+    wanted = wanted or _default(task, len(np.unique(y)))
+    if len(wanted) < 2:
+        raise InvalidInput("--machine must name at least two machines to compare")
+    if not 2 <= folds <= read.n or repeats < 1:
+        raise InvalidInput(f"--folds must be from 2 to the {read.n} points, and --repeats at least 1")
+    base = Wish(C=C, sigma=sigma, tune=tune, memory=memory, seed=seed)
+    wishes = {name: replace(base, **CANDIDATES[name]) for name in wanted}
+    if any(wish.task != task for wish in wishes.values()):
+        raise InvalidInput(f"--machine {machine}: classifiers and regressions cannot be compared with each other")
+    setting = job.Setting(scale=scale, missing=missing)
+    with following() as bar:
+        lines = _run(read, y, task, wishes, setting, folds, repeats, bar)
+    facts = _facts(lines, task, folds, repeats, read)
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+    else:
+        _show(facts)
+
+
+def _names(machine: str | None) -> list[str]:
+    """The machines asked for; each must be known and named once."""
+    names = [] if machine is None else [name.strip() for name in machine.split(",") if name.strip()]
+    for name in names:
+        if name not in CANDIDATES:
+            raise InvalidInput(f"--machine {name}: is not one of {', '.join(CANDIDATES)}")
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"--machine {machine}: names a machine twice")
+    return names
+
+
+def _default(task: Task, classes: int) -> list[str]:
+    if task == "regression":
+        return ["lssvr", "svr", "lssvr-linear"]
+    return ["lssvc", "svc", "svc-ovr"] if classes > 2 else ["lssvc", "svc", "lssvc-linear"]
+
+
+def fold_of(y: NDArray[Any], task: Task, folds: int, random: np.random.Generator) -> NDArray[np.intp]:
+    """The fold of each point (n,); classes are dealt out evenly."""
+    order = random.permutation(len(y))
+    if task == "classification":
+        order = order[np.argsort(y[order], kind="stable")]
+    fold = np.empty(len(y), dtype=np.intp)
+    fold[order] = np.arange(len(y)) % folds
+    return fold
+
+
+def _run(
+    data: Dataset, y: NDArray[Any], task: Task, wishes: dict[str, Wish], setting: job.Setting, folds: int,
+    repeats: int, bar: Bar,
+) -> list[Line]:  # fmt: skip
+    """Train and score every machine in every fold."""
+    lines = [Line(name, [], np.zeros((repeats, data.n), dtype=bool)) for name in wishes]
+    random = np.random.default_rng(next(iter(wishes.values())).seed)
+    for repeat in range(repeats):
+        fold = fold_of(y, task, folds, random)
+        for f in range(folds):
+            outside = np.flatnonzero(fold == f)
+            train, standardise = job.prepare(data.take(fold != f), setting)
+            test = data.take(outside)
+            if setting.missing == "impute":
+                test = resolve_missing(test, "impute", train.imputed)
+            X, Z = (part.X if standardise is None else standardise(part.X) for part in (train, test))
+            for line, wish in zip(lines, wishes.values()):
+                bar.say(f"{line.name}, fold {f + 1} of {folds}")
+                began = perf_counter()
+                predicted = _fitted(wish, task, X, target_of(train)).predict(Z)
+                line.seconds += perf_counter() - began
+                if task == "classification":
+                    line.right[repeat, outside] = predicted == y[outside]
+                    line.scores.append(float(np.mean(predicted == y[outside])))
+                else:
+                    r2 = scores.of_numbers(y[outside], predicted)["r2"]
+                    line.scores.append(np.nan if r2 is None else r2)
+    return lines
+
+
+def _fitted(wish: Wish, task: Task, X: Any, y: NDArray[Any]) -> Any:
+    """A trained machine; one against the rest takes the parameters that are found for pairs."""
+    settle(y, task, "a training fold")
+    choice = machines.choose(wish, task, len(y))
+    machine = machines.train(machines.build(wish, choice, X, y), X, y)
+    if choice.tuning == "cv":
+        machine = machine.best_estimator_
+        if wish.multiclass == "ovr" and len(machine.classes_) > 2:
+            machine = machines.train(machine.set_params(multiclass="ovr"), X, y)
+    return machine
+
+
+def _facts(lines: list[Line], task: Task, folds: int, repeats: int, data: Dataset) -> dict[str, Any]:
+    """Scores of every machine, and the tests of every pair."""
+    share = 1.0 / (folds - 1)
+    pairs = []
+    for a, b in combinations(lines, 2):
+        differences = np.array(a.scores) - np.array(b.scores)
+        known = differences[np.isfinite(differences)]
+        if len(known) < 2:
+            raise InvalidInput(f"{data.source}: the target is constant in too many folds; take fewer folds")
+        found = paired.corrected_t(known, share)
+        pair: dict[str, Any] = {
+            "first": a.name,
+            "second": b.name,
+            "difference": found.difference,
+            "difference interval": [found.low, found.high],
+            "t": found.t if np.isfinite(found.t) else None,
+            "p": found.p,
+            "effect size d": found.d,
+        }
+        if task == "classification":
+            only_a, only_b, p = paired.mcnemar(a.right[0], b.right[0])
+            pair |= {
+                "right only by first": only_a,
+                "right only by second": only_b,
+                "McNemar p": p,
+                "share of disagreements won": only_a / (only_a + only_b) if only_a + only_b else 0.5,
+            }
+        pairs.append(pair)
+    for name in ("p", "McNemar p") if task == "classification" else ("p",):
+        for pair, adjusted in zip(pairs, paired.holm([pair[name] for pair in pairs])):
+            pair[f"{name} adjusted"] = adjusted
+    return {
+        "task": task,
+        "measure": "accuracy" if task == "classification" else "r2",
+        "points": data.n,
+        "folds": folds,
+        "repeats": repeats,
+        "machines": {
+            line.name: {
+                "mean": float(np.nanmean(line.scores)),
+                "standard deviation": float(np.nanstd(line.scores, ddof=1)),
+                "scores": [None if np.isnan(score) else score for score in line.scores],
+                "seconds": line.seconds,
+            }
+            for line in lines
+        },
+        "pairs": pairs,
+    }
+
+
+def _show(facts: dict[str, Any]) -> None:
+    """Two tables: machines, and pairs."""
+    console = Console()
+    first = Table("machine", facts["measure"], "sd over folds", "s", box=None, title_justify="left")
+    for name, found in sorted(facts["machines"].items(), key=lambda item: -item[1]["mean"]):
+        spread = f"{found['standard deviation']:.4f}"
+        first.add_row(name, f"{found['mean']:.4f}", spread, f"{found['seconds']:.1f}")
+    console.print(first)
+    second = Table("pair", "difference (95 %)", "p", "effect d", box=None)
+    if facts["task"] == "classification":
+        second.add_column("McNemar p")
+    for pair in facts["pairs"]:
+        low, high = pair["difference interval"]
+        row = [
+            f"{pair['first']} - {pair['second']}",
+            f"{pair['difference']:+.4f} ({low:+.4f} to {high:+.4f})",
+            f"{pair['p adjusted']:.3g}",
+            f"{pair['effect size d']:+.2f}",
+        ]
+        second.add_row(*row, *([f"{pair['McNemar p adjusted']:.3g}"] if "McNemar p" in pair else []))
+    console.print(second)

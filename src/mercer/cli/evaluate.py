@@ -1,0 +1,58 @@
+"""`mercer evaluate`: how good a model is on the points of a file."""
+
+import json
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+from mercer.cli import options, scores
+from mercer.cli.predict import read_for
+from mercer.cli.progress import table
+from mercer.cli.task import Task, target_of
+from mercer.errors import InvalidInput
+
+
+def evaluate(
+    model: options.ModelFile,
+    data: options.Data,
+    target: options.Target = None,
+    format: options.Format = None,
+    missing: Annotated[
+        Literal["refuse", "impute"], typer.Option(help="Missing values: refuse them, or impute training means.")
+    ] = "refuse",
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Score a model on a data file: accuracy or R2 and more, each with its 95 % interval."""
+    from mercer.models import load_model
+
+    loaded = load_model(model)
+    read = read_for(loaded, data, target, format, missing)
+    y = target_of(read)
+    task: Task = "classification" if hasattr(loaded.machine, "classes_") else "regression"
+    if task == "regression" and y.dtype.kind in "USO":
+        raise InvalidInput(f"{data}: the target holds texts, and the model predicts numbers")
+    if (y.ndim == 2) != (task == "regression" and not getattr(loaded.machine, "_single", True)):
+        raise InvalidInput(f"{data}: does not have the number of targets the model predicts; name them with --target")
+    facts = scores.judge(task, loaded, read.X, y, seed)
+    facts = {"task": task, "machine": type(loaded.machine).__name__, "model": str(model), "data": str(data)} | facts
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    Console().print(table(_rows(facts)))
+
+
+def _rows(facts: dict[str, Any]) -> dict[str, str]:
+    """The facts for people."""
+    rows = {"machine": facts["machine"], "points": str(facts["points"])}
+    for name in ("accuracy", "balanced accuracy", "macro f1", "auc", "r2", "rmse", "mae"):
+        if facts.get(name) is not None:
+            interval = facts.get(f"{name} interval")
+            between = "" if interval is None else f"  (95 %: {interval[0]:.4g} to {interval[1]:.4g})"
+            rows[name] = f"{facts[name]:.4g}{between}"
+    for label, found in facts.get("classes", {}).items():
+        rows[f"class {label}"] = (
+            f"{found['points']} points, recall {found['recall']:.1%}, precision {found['precision']:.1%}"
+        )
+    return rows

@@ -1,0 +1,237 @@
+"""From wishes on the command line to a machine, with the reasons for every choice.
+
+Up to `EXACT` points least squares is the default: its parameters come from exact leave-one-out, without a grid.  For
+more points a support vector machine is: its parameters come from cross-validation that shares its kernel values.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.cli.task import Task
+from mercer.errors import InvalidInput
+
+EXACT = 1500  # points up to which exact leave-one-out over C and sigma is a matter of seconds
+
+TASKS: dict[str, Task] = {
+    "svc": "classification", "lssvc": "classification", "svr": "regression", "lssvr": "regression",
+}  # fmt: skip
+CUSTOMARY = 10.0  # C where it is neither given nor chosen
+WIDE = ("gaussian", "laplacian", "exponential", "matern")  # kernels with a width
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asked for; None where he leaves the choice."""
+
+    machine: str = "auto"
+    kernel: str = "gaussian"
+    C: float | None = None
+    sigma: float | None = None
+    degree: int = 3
+    epsilon: float | None = None
+    tune: bool = True
+    multiclass: str = "ovo"
+    probability: bool = False
+    memory: str | None = None
+    time: float | None = None
+    seed: int = 0
+    folds: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("C", "sigma", "time"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InvalidInput(f"--{name} must be a positive number, got {value:g}")
+        if self.epsilon is not None and not self.epsilon >= 0:
+            raise InvalidInput(f"--epsilon must not be negative, got {self.epsilon:g}")
+        if self.folds < 2:
+            raise InvalidInput(f"--folds must be at least 2, got {self.folds}")
+        if self.degree < 1:
+            raise InvalidInput(f"--degree must be at least 1, got {self.degree}")
+
+    @property
+    def task(self) -> Task | None:
+        """The task that the machine asked for implies."""
+        return TASKS.get(self.machine)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The machine, how its parameters are found ("loo", "cv" or "given"), and why."""
+
+    machine: str
+    tuning: str
+    reasons: tuple[str, ...] = field(default=())
+
+
+def width_of(sigma: float | None, gamma: float | None) -> float | None:
+    """The width from either of the two options."""
+    if gamma is None:
+        return sigma
+    if sigma is not None:
+        raise InvalidInput("give --sigma or --gamma, not both: gamma = 1/(2 sigma^2)")
+    if not gamma > 0:
+        raise InvalidInput(f"--gamma must be a positive number, got {gamma:g}")
+    return float(np.sqrt(0.5 / gamma))
+
+
+def choose(wish: Wish, task: Task, n: int, outputs: int = 1) -> Choice:
+    """The machine for n points, and how its parameters will be found."""
+    letter = "c" if task == "classification" else "r"
+    reasons = [f"the target is a {'class' if letter == 'c' else 'measurement'}"]
+    if wish.machine != "auto":
+        name = wish.machine
+        reasons.append(f"--machine {name} was asked for")
+    elif wish.probability:
+        name = "sv" + letter
+        reasons.append("probabilities come from support vector machines")
+    elif n <= EXACT or outputs > 1:
+        name = "lssv" + letter
+        why = f"{n} points are at most {EXACT}" if n <= EXACT else f"{outputs} targets share one factorisation"
+        reasons.append(f"{why}: least squares, tuned by exact leave-one-out")
+    else:
+        name = "sv" + letter
+        reasons.append(f"{n} points are more than {EXACT}: a support vector machine, which keeps only some of them")
+    if outputs > 1 and name != "lssvr":
+        raise InvalidInput(f"--machine {name}: has several targets; only lssvr takes them")
+    if wish.probability and name != "svc":
+        raise InvalidInput("--probability needs a support vector classifier: use --machine svc")
+    known = wish.C is not None and (wish.sigma is not None or wish.kernel not in WIDE)
+    if not wish.tune or known:
+        reasons.append("its parameters are given" if known else "--no-tune: customary parameters are taken")
+        return Choice(name, "given", tuple(reasons))
+    return Choice(name, "loo" if name.startswith("ls") else "cv", tuple(reasons))
+
+
+def kernel_of(wish: Wish, X: Any, rule: str | None) -> Any:
+    """The kernel; a width that was left out follows `rule` ("loo"), else it is the median distance of the points."""
+    from mercer import kernels
+
+    if wish.kernel == "linear":
+        return kernels.Linear()
+    if wish.kernel == "polynomial":
+        return kernels.Polynomial(degree=wish.degree, gamma=1.0 / max(1, X.shape[1]))
+    kind = {name: getattr(kernels, name.capitalize()) for name in WIDE}[wish.kernel]
+    if wish.sigma is not None:
+        return kind(sigma=wish.sigma)
+    return kind(sigma=rule if rule is not None else kernels.median_sigma(X))
+
+
+def build(wish: Wish, choice: Choice, X: Any, y: NDArray[Any], ledger: Path | None = None) -> Any:
+    """The estimator, not yet trained; one that finds its own parameters where the choice says so.
+
+    A cross-validation keeps what it has finished in the file `ledger`.
+    """
+    from mercer.least_squares import LSSVC, LSSVR
+    from mercer.svm import SVC, SVR
+
+    if choice.tuning == "cv":
+        return _searching(wish, choice, X, ledger)
+    rule = "loo" if choice.tuning == "loo" else None
+    common: dict[str, Any] = {"kernel": kernel_of(wish, X, rule), "memory": wish.memory, "max_time": wish.time}
+    price: Any = wish.C if wish.C is not None else rule or CUSTOMARY
+    if choice.machine in ("lssvc", "lssvr"):
+        return (LSSVC if choice.machine == "lssvc" else LSSVR)(C=price, **common)
+    if choice.machine == "svc":
+        return SVC(C=price, multiclass=wish.multiclass, probability=wish.probability, random_state=wish.seed, **common)
+    spread = float(np.std(y)) or 1.0
+    tube = 0.1 * spread if wish.epsilon is None else wish.epsilon
+    return SVR(C=price if wish.C is not None else price * spread, epsilon=tube, **common)
+
+
+def _searching(wish: Wish, choice: Choice, X: Any, ledger: Path | None) -> Any:
+    """A support vector machine that is tuned by cross-validation; parameters that are given stay."""
+    from mercer.tuned import TunedSVC, TunedSVR
+
+    options: dict[str, Any] = {
+        "kernel": kernel_of(wish, X, "median"),
+        "C": wish.C,
+        "folds": wish.folds,
+        "random_state": wish.seed,
+        "memory": wish.memory,
+        "max_time": wish.time,
+        "checkpoint": ledger,
+    }
+    if choice.machine == "svc":
+        return TunedSVC(probability=wish.probability, **options)
+    return TunedSVR(epsilon=wish.epsilon, **options)
+
+
+def train(machine: Any, X: Any, y: NDArray[Any]) -> Any:
+    """Fit; what scikit-learn's checks refuse is an error in the input like any other."""
+    from mercer.errors import MercerError
+
+    try:
+        return machine.fit(X, y)
+    except MercerError:
+        raise
+    except ValueError as error:
+        raise InvalidInput(str(error)) from error
+
+
+def parameters(machine: Any) -> dict[str, Any]:
+    """C, kernel, width and epsilon of a trained machine."""
+    kernel = getattr(machine, "kernel_", None) or getattr(machine, "_kernel", None)
+    facts: dict[str, Any] = {"kernel": repr(kernel)}
+    for name in ("C_", "C", "nu"):
+        value = getattr(machine, name, None)
+        if isinstance(value, (int, float)):
+            facts.setdefault(name.rstrip("_"), float(value))
+    sigma = getattr(kernel, "sigma", None)
+    if isinstance(sigma, float):
+        facts |= {"sigma": sigma, "gamma": 0.5 / sigma**2}
+    if hasattr(machine, "epsilon"):
+        facts["epsilon"] = float(machine.epsilon)
+    return facts
+
+
+def certificate(machine: Any) -> dict[str, Any]:
+    """How far the objective is from its optimum, and what the machine keeps."""
+    primal, dual = float(machine.objective_), float(machine.dual_objective_)
+    facts: dict[str, Any] = {
+        "objective": primal,
+        "dual objective": dual,
+        "gap": float(machine.gap_),
+        "relative gap": max(0.0, 2 * float(machine.gap_) / max(abs(primal) + abs(dual), 1e-300)),
+        "stopped": machine.stopped_,
+    }
+    if hasattr(machine, "n_support_"):
+        facts["support vectors"] = int(np.sum(machine.n_support_))
+    return facts
+
+
+def cross_validation(search: Any, task: Task) -> dict[str, Any] | None:
+    """Mean score of the best candidate of a search, with the interval of its standard error over the folds."""
+    from mercer.cli.scores import Z
+
+    if search is None or not search.evaluated:
+        return None
+    name = "accuracy" if task == "classification" else "r2"
+    score, half = search.best_score, Z * search.standard_error
+    interval = [score - half, min(1.0, score + half)]
+    return {
+        "points": search.facts["points"],
+        "folds": int(search.facts["folds"]),
+        "candidates": len(search.candidates),
+        "evaluated": search.evaluated,
+        name: score,
+        f"{name} interval": interval if np.isfinite(half) else None,
+    }
+
+
+def leave_one_out(machine: Any, task: Task, y: NDArray[Any]) -> dict[str, Any] | None:
+    """Scores of the exact leave-one-out predictions, where choosing the parameters has computed them."""
+    from mercer.cli.scores import of_classes, of_numbers
+
+    if getattr(machine, "_loo", None) is None:
+        return None
+    outputs = machine.loo_predictions_
+    if task == "regression":
+        return of_numbers(y, outputs)
+    if outputs.ndim == 1:
+        return of_classes(y, machine.classes_[(outputs > 0).astype(int)], machine.classes_, outputs)
+    return of_classes(y, machine.classes_[np.argmax(outputs, axis=1)], machine.classes_)

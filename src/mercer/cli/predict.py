@@ -1,0 +1,88 @@
+"""`mercer predict`: what a model says about the points of a file."""
+
+import io
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+
+from mercer.cli import options, points
+from mercer.cli.fit import refuse_unwritable
+from mercer.data import Dataset
+from mercer.data.files import replacing
+from mercer.errors import InvalidInput
+
+
+def read_for(model: Any, data: Path, target: str | None, format: str | None, missing: str) -> Dataset:
+    """The points of a file in the form a model takes, before standardisation."""
+    d = getattr(model.machine, "n_features_in_", None)
+    if d is None or getattr(model.machine, "_kind", "features") != "features":
+        raise InvalidInput("the model was not trained on features, so that no data file can be given to it")
+    dense = model.standardise is not None and model.standardise.mean is not None
+    return points.read_like(data, model.notes, d, dense=dense, target=target, format=format, missing=missing)
+
+
+def predict(
+    model: options.ModelFile,
+    data: options.Data,
+    output: Annotated[Path | None, typer.Option(help="File to write, one line a point; else to the screen.")] = None,
+    proba: Annotated[bool, typer.Option("--proba", help="Class probabilities instead of labels.")] = False,
+    decision: Annotated[bool, typer.Option("--decision", help="Decision values instead of labels.")] = False,
+    target: options.Target = None,
+    format: options.Format = None,
+    missing: Annotated[
+        Literal["refuse", "impute"], typer.Option(help="Missing values: refuse them, or impute training means.")
+    ] = "refuse",
+    as_json: options.Json = False,
+) -> None:
+    """Print what a model predicts, one line for each point of a data file.
+
+    With --proba or --decision and several columns, the first line names them.
+    """
+    from mercer.models import load_model
+
+    if proba and decision:
+        raise InvalidInput("give --proba or --decision, not both")
+    if output is not None:
+        refuse_unwritable(output)
+    loaded = load_model(model)
+    read = read_for(loaded, data, target, format, missing)
+    values, names = _values(loaded, read.X, proba, decision)
+    text = _json(values, names) if as_json else _lines(values, names)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    with replacing(output) as stream:
+        stream.write(text.encode())
+
+
+def _values(model: Any, X: Any, proba: bool, decision: bool) -> tuple[Any, list[str]]:
+    """Predictions (n,) or (n, k), and the names of k columns."""
+    labels = [str(label) for label in getattr(model.machine, "classes_", [])]
+    if proba:
+        if not getattr(model.machine, "probability", False):
+            raise InvalidInput("the model has no probabilities: train it with --machine svc --probability")
+        return model.predict_proba(X), labels
+    if decision:
+        if not hasattr(model.machine, "decision_function"):
+            raise InvalidInput("--decision is for classifiers; the model is a regression")
+        values = model.decision_function(X)
+        return values, labels if values.ndim == 2 and values.shape[1] == len(labels) else []
+    return model.predict(X), []
+
+
+def _lines(values: Any, names: list[str]) -> str:
+    """One line a point, columns apart by commas."""
+    text = io.StringIO()
+    if values.ndim == 2 and names:
+        text.write(",".join(names) + "\n")
+    for row in np.asarray(values).tolist():
+        text.write((",".join(map(repr, row)) if isinstance(row, list) else str(row)) + "\n")
+    return text.getvalue()
+
+
+def _json(values: Any, names: list[str]) -> str:
+    found: dict[str, Any] = {"predictions": np.asarray(values).tolist()}
+    return json.dumps(found | ({"columns": names} if names else {})) + "\n"
