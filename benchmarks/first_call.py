@@ -27,7 +27,8 @@ def seconds(rows: int, folder: str) -> float:
     """Seconds of the first fit in a new process whose compiled code lies in `folder`."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
     program = PROGRAM.format(rows=rows)
-    answer = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", program]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return float(answer.stdout.split()[-1])
 
 

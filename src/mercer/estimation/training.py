@@ -65,7 +65,7 @@ class TrainingSet:
             return
         cheap = self.kernel.profile is not None and np.shape(self.points)[1] < SHARED_FROM_FEATURES
         size = self.n**2 * np.dtype(self.precision).itemsize
-        if not cheap and 2 * size <= budget(self.memory):
+        if not cheap and size + SMALL_BUDGET // 2 <= budget(self.memory):
             self.whole = Gram(self.kernel, self.points, memory=self.memory, precision=self.precision, storage="dense")
 
     @cached_property
