@@ -11,7 +11,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer import data, errors, gram, kernels, least_squares, losses, problems, selection, solvers, svm, tuned
+    from mercer import (
+        data,
+        errors,
+        gram,
+        kernels,
+        least_squares,
+        losses,
+        models,
+        problems,
+        selection,
+        solvers,
+        svm,
+        tuned,
+    )
     from mercer.data import Dataset, Standardise
     from mercer.gram import Gram
     from mercer.kernels import (
@@ -69,7 +82,20 @@ _NAMES = {
 }
 _HOME = {name: f"mercer.{room}" for room, names in _NAMES.items() for name in names.split()}
 _ROOMS = frozenset(
-    {"data", "errors", "gram", "kernels", "least_squares", "losses", "problems", "selection", "solvers", "svm", "tuned"}
+    {
+        "data",
+        "errors",
+        "gram",
+        "kernels",
+        "least_squares",
+        "losses",
+        "models",
+        "problems",
+        "selection",
+        "solvers",
+        "svm",
+        "tuned",
+    }
 )
 
 __all__ = [
@@ -122,6 +148,7 @@ __all__ = [
     "kernels",
     "least_squares",
     "losses",
+    "models",
     "problems",
     "selection",
     "show_versions",

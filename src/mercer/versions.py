@@ -14,6 +14,7 @@ OPTIONAL = {
     "dask": "dask",
     "distributed": "dask",
     "pyarrow": "parquet",
+    "onnx": "onnx",
 }
 
 

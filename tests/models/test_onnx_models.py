@@ -127,7 +127,7 @@ def test_labels_of_any_type(machine: Any, labels: Any, tmp_path: Path) -> None:
 
 
 def test_real_data_with_standardisation(tmp_path: Path) -> None:
-    data = sample("satimage.train")
+    data = sample("satimage", "train")
     X = (data.X.toarray() if sp.issparse(data.X) else data.X)[:600]
     standardise = Standardise.learn(X)
     model = Model(quietly(SVC(C=10.0, probability=True, random_state=0), standardise(X), data.y[:600]), standardise)
