@@ -1,0 +1,113 @@
+"""How training approached the optimum: primal above, dual below, the optimum between them.
+
+The history of a fit has a line every fifth of a second.  A fit that was faster than that leaves none; its course is
+then traced by training again to tolerances from loose to the one that was asked for.  Deterministic solvers walk the
+same way each time, so that the traced points lie on the path of the fit.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercer.errors import InvalidInput, MercerWarning
+from mercer.report import ink
+from mercer.report.machine import inside, restated, solutions_of
+
+Array = NDArray[np.float64]
+
+LOOSEST = 1.0
+STEPS = 8
+SLOWEST = 0.5  # seconds of training beyond which nothing is trained again
+FLOOR = 1e-16
+WIDE = 30.0  # ratio of iterations beyond which their axis is logarithmic
+
+
+class ConvergenceDisplay:
+    """Primal and dual values (t,) at iterations (t,).
+
+    Attributes
+    ----------
+    relative_gap_ : (t,) 2 (P - D) / (|P| + |D|), at least 1e-16 so that it can be drawn.
+    ax_, figure_ : where it is drawn.
+
+    """
+
+    def __init__(
+        self, iterations: ArrayLike, primal: ArrayLike, dual: ArrayLike, *, tolerance: float | None = None
+    ) -> None:
+        self.iterations, self.primal, self.dual = (
+            np.atleast_1d(np.asarray(v, dtype=np.float64)) for v in (iterations, primal, dual)
+        )
+        if not len(self.iterations) == len(self.primal) == len(self.dual) > 0:
+            raise InvalidInput("iterations, primal and dual must have the same number of entries, at least one")
+        self.tolerance = tolerance
+        scale = 0.5 * (np.abs(self.primal) + np.abs(self.dual))
+        gap = (self.primal - self.dual) / np.where(scale > 0.0, scale, 1.0)
+        self.relative_gap_ = np.where(np.isfinite(gap), np.maximum(gap, FLOOR), np.nan)
+
+    @classmethod
+    def from_estimator(cls, machine: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> "ConvergenceDisplay":
+        """The history of a fit, or its trace at X (n, d) and y (n,) where the history is too short; drawn."""
+        found = cls.of(machine, X, y)
+        if found is None:
+            raise InvalidInput("machine has no history; give X and y of its training to have it traced")
+        return found.plot(ax=ax)
+
+    @classmethod
+    def of(cls, machine: Any, X: Any = None, y: Any = None) -> "ConvergenceDisplay | None":
+        """The same, not yet drawn; None where there is nothing to show (a direct solver has no course)."""
+        solutions = solutions_of(machine)
+        if not solutions:
+            return None
+        if len(solutions) == 1 and len(solutions[0].history) > 1:
+            return cls._from(solutions[0].history)
+        if X is None or sum(s.seconds for s in solutions) > SLOWEST:
+            slowest = max(solutions, key=lambda s: len(s.history))
+            return cls._from(slowest.history) if len(slowest.history) > 1 else None
+        return cls._traced(machine, X, y)
+
+    @classmethod
+    def _from(cls, history: Sequence[Any]) -> "ConvergenceDisplay":
+        return cls([r.iteration for r in history], [r.primal for r in history], [r.dual for r in history])
+
+    @classmethod
+    def _traced(cls, machine: Any, X: Any, y: Any) -> "ConvergenceDisplay | None":
+        found, points = inside(machine, X)
+        again = restated(found)
+        tolerance = getattr(found, "tol", None)
+        if tolerance is None or tolerance >= LOOSEST or "warm_start" not in again.get_params():
+            return None
+        rows = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MercerWarning)
+            for tol in np.geomspace(LOOSEST, tolerance, STEPS):
+                again.set_params(tol=float(tol)).fit(points, y)
+                rows.append((int(np.sum(again.n_iter_)), again.objective_, again.dual_objective_))
+        rows = [row for row, before in zip(rows, [None, *rows]) if row != before]
+        return cls(*(np.array(column) for column in zip(*rows)))
+
+    def plot(self, ax: Any = None) -> "ConvergenceDisplay":
+        """Draw the relative gap, on a logarithmic axis, over the iterations."""
+        self.ax_ = ax = ink.axes(ax)
+        self.figure_ = ax.figure
+        ax.plot(
+            np.maximum(self.iterations, 1.0),
+            self.relative_gap_,
+            color=ink.SERIES[0],
+            marker="o",
+            markersize=3.5,
+            label="relative duality gap",
+        )
+        if self.iterations.max() > WIDE * max(1.0, self.iterations.min()):
+            ink.logarithmic(ax, "x")
+        ink.logarithmic(ax, "y")
+        ax.set(xlabel="iterations", ylabel="relative duality gap")
+        return self
+
+
+def plot_convergence(machine: Any, X: Any = None, y: Any = None, ax: Any = None) -> Any:
+    """Draw how the duality gap of a fit fell, and return the axes."""
+    return ConvergenceDisplay.from_estimator(machine, X, y, ax=ax).ax_

@@ -1,0 +1,124 @@
+"""Colours of the pictures, and the way from a Matplotlib figure to SVG inside a page.
+
+A picture in a page must be readable on white and on black.  It is drawn with a few fixed colours on a transparent
+ground; on the way into the page each of them becomes a CSS variable, which the page sets once for light and once for
+dark.  Text stays text, so that it can be selected, searched and scaled.
+"""
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+INK = "#31353b"  # text and axes
+LINE = "#c3c8cf"  # grid and frames
+SERIES = (
+    "#2368b5",
+    "#d2582a",
+    "#2b8a57",
+    "#8450b5",
+    "#b07d12",
+    "#1a8f9c",
+    "#c23b78",
+    "#6b7684",
+)
+VARIABLES = {INK: "currentColor", LINE: "var(--line)"} | {c: f"var(--s{i})" for i, c in enumerate(SERIES, start=1)}
+
+STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": LINE,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.0,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 9.5,
+    "axes.unicode_minus": False,
+    "figure.facecolor": "none",
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "grid.color": LINE,
+    "grid.linewidth": 0.5,
+    "legend.fontsize": 8.0,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "savefig.facecolor": "none",
+    "svg.fonttype": "none",
+    # Names of classes and features are never read as formulas, whatever signs they hold.
+    "text.parse_math": False,
+    "text.color": INK,
+    "xtick.color": LINE,
+    "xtick.labelcolor": INK,
+    "xtick.labelsize": 8.0,
+    "ytick.color": LINE,
+    "ytick.labelcolor": INK,
+    "ytick.labelsize": 8.0,
+}
+
+# From nothing to the first colour, half transparent: the ink stays readable on every shade, on white and on black.
+SHADES = LinearSegmentedColormap.from_list("shades", [(0.137, 0.408, 0.71, 0.0), (0.137, 0.408, 0.71, 0.6)])
+
+
+def colour(index: int) -> str:
+    """The colour of a series; they repeat after the last."""
+    return SERIES[index % len(SERIES)]
+
+
+def axes(ax: Any = None) -> Any:
+    """The axes given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots()[1]
+
+
+def logarithmic(ax: Any, which: str) -> None:
+    """A logarithmic axis, "x" or "y", with plain numbers at its powers of ten."""
+    (ax.set_xscale if which == "x" else ax.set_yscale)("log")
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    axis.set_major_locator(LogLocator(base=10.0, numticks=7))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+@contextmanager
+def canvas(width: float = 4.6, height: float = 3.3) -> Iterator[Figure]:
+    """A figure of the given size in inches that no window knows of, drawn in the style of the report."""
+    with mpl.rc_context(STYLE):
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+def svg(figure: Figure, name: str, label: str) -> str:
+    """The figure as SVG to stand inside HTML, with `label` as its text for those who cannot see it.
+
+    The same figure gives the same text.  Every id starts with `name`, so that pictures on one page do not share any.
+    """
+    file = io.StringIO()
+    with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    head, body = text.split(">", 1)
+    box = re.search(r'viewBox="[^"]*"', head)
+    assert box is not None, "Matplotlib writes a view box"
+    body = re.sub(r"xlink:href=", "href=", body)
+    body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body)
+    body = re.sub("|".join(VARIABLES), lambda found: VARIABLES[found[0]], body)
+    return f'<svg {box[0]} role="img" aria-label="{_attribute(label)}">{body}'.strip()
+
+
+def _attribute(text: str) -> str:
+    """Text that may stand between double quotes."""
+    for sign, name in (("&", "&amp;"), ('"', "&quot;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(sign, name)
+    return text

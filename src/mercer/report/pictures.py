@@ -1,0 +1,155 @@
+"""The pictures of a report: each with its title, its caption, and a text for those who cannot see it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from sklearn.metrics import roc_auc_score
+
+from mercer.report import classification, ink, regression
+from mercer.report.convergence import ConvergenceDisplay
+from mercer.report.cross import CrossPlotDisplay
+from mercer.report.estimates import HeldOut
+from mercer.report.learning import LearningCurve, draw_learning
+from mercer.report.margins import MarginDisplay
+from mercer.report.surface import SurfaceDisplay
+
+
+@dataclass(frozen=True)
+class Picture:
+    """SVG with its words."""
+
+    title: str
+    svg: Markup
+    caption: str
+
+
+def picture(
+    name: str, title: str, caption: str, draw: Callable[[Any], Any], *, width: float = 4.6, height: float = 3.3
+) -> Picture:
+    """Draw into new axes; the caption is also the text for those who cannot see the picture."""
+    with ink.canvas(width, height) as figure:
+        draw(figure.add_subplot())
+        # The text is escaped by Matplotlib and, in its label, by `ink.svg`.
+        return Picture(title, Markup(ink.svg(figure, name, f"{title}. {caption}")), caption)
+
+
+def convergence(display: ConvergenceDisplay) -> Picture:
+    """The fall of the duality gap."""
+    first, last = display.relative_gap_[0], display.relative_gap_[-1]
+    caption = (
+        f"The relative duality gap fell from {first:.2g} to {last:.2g} in {display.iterations[-1]:.0f} iterations. The "
+        "distance from the optimum is below the line all the way."
+    )
+    return picture("convergence", "Convergence", caption, lambda ax: display.plot(ax=ax))
+
+
+def surface(display: SurfaceDisplay) -> Picture:
+    """The criterion over C and width."""
+    best = display.best_
+    at = f"C = {display.C[best]:.3g}"
+    if display.width is not None:
+        at += f", {display.width_name} = {display.width[best]:.3g}"
+    caption = f"{len(display.C)} candidates. The best {display.criterion} is {display.values[best]:.4g}, at {at}."
+    finite = display.C[np.isfinite(display.values)]
+    if display.C[best] in (finite.min(), finite.max()) and len(np.unique(finite)) > 2:
+        caption += " It lies at the edge of what was tried: a wider range of C may be better."
+    return picture("surface", "Choice of C and width", caption, lambda ax: display.plot(ax=ax))
+
+
+def margins(display: MarginDisplay) -> Picture:
+    """Margins of the training points by group."""
+    lines = ", ".join(f"{edge:g}" for edge in display.edges)
+    caption = f"Dashed: {lines}. Values past the central 99 % are in the ends."
+    if display.groups is not None:
+        none, unbounded, bounded = np.bincount(display.groups, minlength=3)
+        caption = (
+            f"Of {len(display.groups)} training points {bounded} are bounded support vectors, {unbounded} unbounded "
+            f"ones, {none} none. {caption}"
+        )
+    return picture("margins", "Margins of the training points", caption, lambda ax: display.plot(ax=ax))
+
+
+def cross(display: CrossPlotDisplay) -> Picture:
+    """Outputs of two machines."""
+    caption = f"Each dot is a point; the correlation of the two outputs is {display.correlation:.3f}."
+    return picture("cross", "Two machines, point by point", caption, lambda ax: display.plot(ax=ax), height=3.6)
+
+
+def learning(curve: LearningCurve) -> Picture:
+    """Score against size."""
+    means = curve.test_scores.mean(axis=1)
+    caption = (
+        f"With {curve.sizes[0]} points the held-out {curve.score_name} is {means[0]:.3f}, with {curve.sizes[-1]} it is "
+        f"{means[-1]:.3f} (means over {curve.test_scores.shape[1]} random splits, one standard deviation shaded; "
+        "parameters held)."
+    )
+    caption += "" if curve.complete else " Larger sizes would have taken longer than the time allowed."
+    return picture("learning", "Learning curve", caption, lambda ax: draw_learning(curve, ax))
+
+
+def of_classes(held: HeldOut, classes: Any) -> dict[str, Picture]:
+    """ROC, precision and recall, calibration, confusion."""
+    y, values, several = held.y, held.outputs, len(classes) > 2
+    each = "each class against the rest" if several else f"class {classes[1]} counts as positive"
+    if several and len(classes) > classification.MOST:
+        each += f"; the {classification.MOST} worst of {len(classes)} classes are drawn"
+    wrong = int(np.sum(held.predicted != y))
+    size = min(5.2, 3.3 + 0.12 * max(0, len(classes) - 4))
+    found = {
+        "confusion": picture(
+            "confusion",
+            "Confusion matrix",
+            f"{wrong} of {len(y)} points are taken for another class. Rows are true classes. From {held.how}.",
+            lambda ax: classification.plot_confusion(y, held.predicted, classes, ax),
+            width=max(4.6, size),
+            height=size,
+        )
+    }
+    if len(np.unique(y)) < 2:
+        return found
+    if not several:
+        each += f"; the area under the curve is {roc_auc_score(y == classes[1], values):.3f}"
+    found["roc"] = picture(
+        "roc",
+        "ROC curve",
+        f"Found against falsely found as the threshold falls: {each}. From {held.how}.",
+        lambda ax: classification.plot_roc(y, values, classes, ax),
+    )
+    found["precision-recall"] = picture(
+        "precision-recall",
+        "Precision and recall",
+        f"How pure the finds are against how many are found (AP: average precision). From {held.how}.",
+        lambda ax: classification.plot_precision_recall(y, values, classes, ax),
+    )
+    given = held.probabilities is not None
+    p = held.probabilities if held.probabilities is not None else classification.calibrated(y, values, classes)
+    origin = "the machine's own" if given else "from Platt's sigmoid, fitted to the outputs of the other points"
+    found["calibration"] = picture(
+        "calibration",
+        "Calibration",
+        f"Of the points given probability p, a share p should belong to the class. Probabilities are {origin}.",
+        lambda ax: classification.plot_calibration(y, p, classes, ax),
+    )
+    return found
+
+
+def of_numbers(held: HeldOut) -> dict[str, Picture]:
+    """Targets and residuals against predictions."""
+    y, f = np.asarray(held.y, dtype=np.float64), held.outputs
+    return {
+        "predictions": picture(
+            "predictions",
+            "True against predicted",
+            f"On the dashed line a prediction is exact. From {held.how}.",
+            lambda ax: regression.plot_predictions(y, f, ax),
+        ),
+        "residuals": picture(
+            "residuals",
+            "Residuals",
+            f"A trend or a widening fan is something the machine has not learnt. From {held.how}.",
+            lambda ax: regression.plot_residuals(y, f, ax),
+        ),
+    }
