@@ -33,12 +33,19 @@ _NO_INDEX = np.empty(0, dtype=np.intp)
 
 
 @loop
+def _put(values: Any, out: Any) -> None:
+    """Copy `values` to `out`, both of one length; an assignment of slices would take seconds to compile."""
+    for j in range(values.shape[0]):
+        out[j] = values[j]
+
+
+@loop
 def _dense_products(U: Any, index: Any, start: Any, stop: Any, V: Any, points: Any, tile: Any) -> None:
     """Products of the points start..stop of U (through `index` unless empty) with V (m, d), into tile."""
     rows = stop - start
     if index.shape[0]:
         for r in range(rows):
-            points[r, :] = U[index[start + r]]
+            _put(U[index[start + r]], points[r])
         np.dot(points[:rows], V.T, tile[:rows])
     else:
         np.dot(U[start:stop], V.T, tile[:rows])
@@ -84,7 +91,7 @@ def _dense_fill(
                 i = index[first + r] if index.shape[0] else first + r
                 if code != LINEAR:
                     transform_row(code, parameters, part[r], a[i], b[left:right])
-                out[first + r, left:right] = part[r]
+                _put(part[r], out[first + r, left:right])
 
 
 @loop
@@ -137,7 +144,7 @@ def _dense_symmetric(U: Any, a: Any, first_block: Any, step: Any, code: Any, par
             for r in range(rows):
                 if code != LINEAR:
                     transform_row(code, parameters, tile[r], a[top + r], a[left:right])
-                out[top + r, left:right] = tile[r]
+                _put(tile[r], out[top + r, left:right])
             if left > top:
                 _write_transposed(tile, out[left:right, top:bottom])
 
@@ -207,7 +214,7 @@ def _sparse_fill(
             _sparse_products(indptr, indices, values, i, slab, row)
             if code != LINEAR:
                 transform_row(code, parameters, row, a[i], offsets)
-            out[r, left:right] = row[: right - left]
+            _put(row[: right - left], out[r, left:right])
         _clear_slab(zptr, zindices, columns, left, right, slab)
 
 

@@ -189,11 +189,13 @@ def _fill_all(UT: Any, a: Any, first: int, middle: int, second: int, code: int, 
     """All kernel values between the local points, into K (n, n), by one product."""
     n = K.shape[0]
     points = np.empty((UT.shape[0], n), UT.dtype)
-    points[:, :middle] = UT[:, first : first + middle]
-    points[:, middle:] = UT[:, second : second + n - middle]
     norms = np.empty(n, UT.dtype)
-    norms[:middle] = a[first : first + middle]
-    norms[middle:] = a[second : second + n - middle]
+    # Element by element: assignments of slices take seconds to compile.
+    for k in range(n):
+        at = first + k if k < middle else second + k - middle
+        norms[k] = a[at]
+        for f in range(UT.shape[0]):
+            points[f, k] = UT[f, at]
     np.dot(points.T, points, K)
     if code != LINEAR:
         for k in range(n):
