@@ -42,7 +42,7 @@ Index = NDArray[np.intp]
 
 MODES = ("grid", "random", "halving")
 SHARE = 3  # every round of halving keeps one candidate in three and takes three times the points
-SMALLEST_ROUND = 500
+SMALLEST_ROUND = 300
 MATRICES = 4  # kernel matrices held at a time, so that threads always find a task
 
 

@@ -1,7 +1,7 @@
 """TunedSVC and TunedSVR: support vector machines whose C and width are found by cross-validation.
 
-`fit` searches on shared kernel values (see `mercer.selection.search`), then trains the best candidate on all points.  It
-is what GridSearchCV(SVC()) does, in a small part of the time, with a grid from the data unless one is given.
+`fit` searches on shared kernel values (see `mercer.selection.search`), then trains the best candidate on all points.
+It is what GridSearchCV(SVC()) does, in a small part of the time, with a grid from the data unless one is given.
 """
 
 import warnings
