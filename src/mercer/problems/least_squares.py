@@ -156,7 +156,7 @@ def certify(c: Array, f: Array, Y: Array, columns: Array, weights: Array, C: flo
     root = np.sqrt(weights)[:, None]
     offsets: Array = np.zeros((columns.shape[1], c.shape[1]))
     if columns.shape[1]:
-        offsets = np.linalg.lstsq(root * columns, root * (Y - f), rcond=None)[0]
+        offsets = np.asarray(np.linalg.lstsq(root * columns, root * (Y - f), rcond=None)[0], dtype=np.float64)
     error = Y - f - columns @ offsets
     primal, dual = _primal(c, f, error, weights, C), _dual(c, f, Y, weights, C)
     residual = np.where(weights[:, None] > 0, error - c * _safe_ridge(weights, C), 0.0)
