@@ -32,7 +32,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { echo "no virtual environment: install the package python3-venv" >&2; exit 1; }
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
-	$(call install,--editable .)
+	$(call install,--editable '.[report]')
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python

@@ -43,7 +43,7 @@ def test_a_tuned_support_vector_machine_beats_chance_and_tells_its_cross_validat
     assert facts["cross-validation"]["accuracy"] > 0.75
     assert facts["held out"]["points"] == 40
     assert facts["certificate"]["relative gap"] < 1e-2
-    assert load_model("m.mercer").machine.C == facts["parameters"]["C"]
+    assert facts["parameters"]["C"] == load_model("m.mercer").machine.C
 
 
 def test_regression_from_a_table_reports_r2(yacht: Path, finish: Finish) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mercer import data
+from mercer.cli.exits import line_of
 from mercer.cli.inspect import describe
 from mercer.errors import MercerError
 
@@ -52,6 +53,7 @@ def test_damaged_files_end_in_a_result_or_one_line(tmp_path: Path) -> None:
     kinds = seeds(tmp_path)
     random = np.random.default_rng(5)
     ends = {"result": 0, "error": 0}
+    nameless: list[str] = []
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     names = sorted(kinds)
     for turn in range(ROUNDS):
@@ -65,9 +67,9 @@ def test_damaged_files_end_in_a_result_or_one_line(tmp_path: Path) -> None:
             assert facts["points"] >= 1
             ends["result"] += 1
         except MercerError as error:
-            assert "\n" not in " ".join(str(error).split())
-            assert str(path) in str(error)
             ends["error"] += 1
+            nameless += [] if str(path) in line_of(error) else [line_of(error)]
+    assert nameless == []
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 2 * 1024**2  # KiB
     assert min(ends.values()) > ROUNDS // 20

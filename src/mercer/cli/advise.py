@@ -1,6 +1,5 @@
 """`mercer advise`: what would be used for data of a size, and why."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,7 +9,7 @@ from rich.console import Console
 from mercer import threads
 from mercer.cli import machines, options, points
 from mercer.cli.machines import Wish
-from mercer.cli.progress import table
+from mercer.cli.output import print_json, table
 from mercer.cli.task import Task, settle
 from mercer.data import Dataset
 from mercer.errors import InvalidInput
@@ -47,7 +46,7 @@ def advise(
         raise InvalidInput(f"--n and --d must be at least 1, got {n} and {d}")
     facts = {"points": n, "features": d, "task": wanted, **advice(n, d, wanted, kernel, budget, entries)}
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
         return
     Console().print(table({name: _shown(value) for name, value in facts.items()}))
 

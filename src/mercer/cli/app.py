@@ -37,7 +37,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     compare: "mercer compare train.svm --machine lssvc,svc --folds 3",
     advise: "mercer advise --n 50000 --d 100",
     inspect: "mercer inspect train.svm",
-    convert: "mercer convert model.mercer model.libsvm",
+    convert: "mercer convert model.mercer model.onnx",
     demo: "mercer demo --quick",
     doctor: "mercer doctor",
 }
@@ -76,6 +76,15 @@ def _say_warnings(debug: bool) -> None:
     warnings.showwarning = say
 
 
+def _by_keyboard(error: BaseException | None) -> bool:
+    """Whether an exit goes back to Ctrl-C that no command has dealt with."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command; errors end in one line on the error stream and an exit code, a traceback only with --debug."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -84,8 +93,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         with warnings.catch_warnings():
             _say_warnings(debug)
             app(args=[word for word in words if word != "--debug"])
+    except SystemExit as end:
+        if end.code == exits.INTERRUPTED and _by_keyboard(end):
+            typer.echo("mercer: interrupted; nothing was written", err=True)
+        raise
     except KeyboardInterrupt:
-        typer.echo("mercer: interrupted", err=True)
+        typer.echo("mercer: interrupted; nothing was written", err=True)
         sys.exit(exits.INTERRUPTED)
     except Exception as error:
         if debug:

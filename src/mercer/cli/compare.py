@@ -1,6 +1,5 @@
 """`mercer compare`: several machines on the same folds, with paired tests and effect sizes."""
 
-import json
 from dataclasses import dataclass, replace
 from itertools import combinations
 from time import perf_counter
@@ -14,6 +13,7 @@ from rich.table import Table
 
 from mercer.cli import job, machines, options, paired, points, scores
 from mercer.cli.machines import Wish
+from mercer.cli.output import print_json
 from mercer.cli.progress import Bar, following
 from mercer.cli.task import Task, settle, target_of
 from mercer.data import Dataset
@@ -89,7 +89,7 @@ def compare(
         lines = _run(read, y, task, wishes, setting, folds, repeats, bar)
     facts = _facts(lines, task, folds, repeats, read)
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
     else:
         _show(facts)
 

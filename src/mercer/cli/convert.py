@@ -10,19 +10,21 @@ from mercer.cli.fit import refuse_unwritable
 from mercer.data.files import stem_and_format
 from mercer.errors import InvalidInput
 
-ENDINGS = {"mercer": "mercer", "model": "libsvm", "libsvm": "libsvm", "txt": "libsvm"}
+ENDINGS = {"mercer": "mercer", "model": "libsvm", "libsvm": "libsvm", "onnx": "onnx"}
 
 
 def convert(
     source: Annotated[Path, typer.Argument(help="A model file of mercer or of LIBSVM.")],
-    destination: Annotated[Path, typer.Argument(help="The file to write: .mercer, or .model and .libsvm for LIBSVM.")],
+    destination: Annotated[
+        Path, typer.Argument(help="The file to write: .mercer, .onnx, or .model and .libsvm for LIBSVM.")
+    ],
     features: Annotated[
         int | None, typer.Option(help="Number of features of a LIBSVM model; by default its largest index.")
     ] = None,
 ) -> None:
-    """Write a model in another format: LIBSVM's model files both ways.
+    """Write a model in another format: LIBSVM's model files both ways, ONNX out.
 
-    LIBSVM's format has no place for a standardisation: train with --no-scale what is to go there.
+    ONNX takes the standardisation along. LIBSVM's format has no place for it: train what goes there with --no-scale.
     """
     refuse_unwritable(destination)
     wanted = ENDINGS.get(stem_and_format(destination)[1])
@@ -45,10 +47,10 @@ def read_model(source: Path, features: int | None = None) -> Any:
 
 def write_model(model: Any, destination: Path, wanted: str) -> None:
     """Write in the format wanted."""
-    from mercer.models import save, write_libsvm
+    from mercer.models import save, write_libsvm, write_onnx
 
-    if wanted == "mercer":
-        save(model, destination)
+    if wanted != "libsvm":
+        (save if wanted == "mercer" else write_onnx)(model, destination)
         return
     if model.standardise is not None:
         raise InvalidInput("LIBSVM's format has no place for the standardisation of this model: train with --no-scale")

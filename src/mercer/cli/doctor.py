@@ -1,6 +1,5 @@
 """`mercer doctor`: what was found on this machine."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -9,13 +8,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from mercer import versions
+from mercer.cli.output import print_json
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False) -> None:
     """Print versions, cores, BLAS, devices and caches: what a bug report needs."""
     facts = versions.facts()
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
         return
     console = Console()
     for section, entries in facts.items():

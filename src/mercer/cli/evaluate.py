@@ -1,14 +1,13 @@
 """`mercer evaluate`: how good a model is on the points of a file."""
 
-import json
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
 from mercer.cli import options, scores
+from mercer.cli.output import print_json, table
 from mercer.cli.predict import read_for
-from mercer.cli.progress import table
 from mercer.cli.task import Task, target_of
 from mercer.errors import InvalidInput
 
@@ -38,7 +37,7 @@ def evaluate(
     facts = scores.judge(task, loaded, read.X, y, seed)
     facts = {"task": task, "machine": type(loaded.machine).__name__, "model": str(model), "data": str(data)} | facts
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
         return
     Console().print(table(_rows(facts)))
 

@@ -1,7 +1,6 @@
 """`mercer fit`: from a data file to a tuned, certified model with an honest estimate of its error."""
 
 import importlib
-import json
 import shlex
 import sys
 from dataclasses import replace
@@ -14,7 +13,8 @@ from rich.console import Console
 from mercer.cli import exits, job, machines, options, points, scores
 from mercer.cli.checkpoint import Checkpoint, fingerprint
 from mercer.cli.machines import Wish
-from mercer.cli.progress import following, table
+from mercer.cli.output import plain, print_json, table
+from mercer.cli.progress import following
 from mercer.cli.task import target_of
 from mercer.data import Dataset
 from mercer.data.files import stem_and_format
@@ -86,7 +86,7 @@ def fit(
             bar.say("drawing the report")
             facts["report"] = str(write_report(report, outcome, wish))
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
     else:
         show(facts)
     if outcome.interrupted:
@@ -140,7 +140,7 @@ def write_model(place: Path, outcome: job.Outcome, source: Dataset, wish: Wish) 
         place,
         standardise=outcome.standardise,
         feature_names=outcome.data.feature_names,
-        notes=notes,
+        notes=plain(notes),
     )
     return {"model": str(place)} | facts
 

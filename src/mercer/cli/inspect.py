@@ -1,6 +1,5 @@
 """`mercer inspect`: what a data file or a model file holds."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from rich.table import Table
 from mercer.cli import machines
 from mercer.cli.convert import read_model
 from mercer.cli.files import kind_of
+from mercer.cli.output import print_json
 from mercer.cli.points import column
 from mercer.cli.task import looks_like
 from mercer.data import Dataset, read
@@ -36,7 +36,7 @@ def inspect(
         data = read(file, target=column(target), format=format, missing="keep")
         facts = describe(data) | {"format": format_of(file, format)}
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
         return
     table = Table(title=escape(str(file)), title_justify="left", show_header=False, box=None)
     for name, value in facts.items():
@@ -80,12 +80,7 @@ def describe_model(model: Any) -> dict[str, Any]:
     for name in ("points", "accuracy", "accuracy interval", "r2", "r2 interval", "data", "command"):
         if name in notes:
             facts[f"trained on {name}" if name in ("points", "data") else name] = notes[name]
-    return {name: None if _endless(value) else value for name, value in facts.items()} | dict(model.about)
-
-
-def _endless(value: Any) -> bool:
-    """Whether a number is one that JSON has no word for."""
-    return isinstance(value, float) and not np.isfinite(value)
+    return facts | dict(model.about)
 
 
 def _filled(X: Any) -> Any:

@@ -97,7 +97,7 @@ def run(data: Dataset, wish: Wish, setting: Setting, bar: Bar, checkpoint: Check
     if len(outside) == 0:
         return outcome
     try:
-        _estimate(outcome, data.take(outside), wish.seed, setting.missing)
+        estimate(outcome, data.take(outside), wish.seed, setting.missing)
         if setting.refit and not outcome.interrupted and outcome.machine.stopped_ != "time":
             again = fixed(outcome, wish, time.perf_counter() - began)
             bar.say("training on all points")
@@ -168,7 +168,7 @@ def _trained(
     )
 
 
-def _estimate(outcome: Outcome, held_out: Dataset, seed: int, missing: str) -> None:
+def estimate(outcome: Outcome, held_out: Dataset, seed: int, missing: str) -> None:
     """Score the machine on points it has not seen."""
     if missing == "impute":
         held_out = resolve_missing(held_out, "impute", outcome.data.imputed)

@@ -8,7 +8,6 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -107,14 +106,3 @@ def following(*hooks: Hook) -> Iterator[Bar]:
     bar = Bar(console)
     with bar.progress, observed(bar.hook, *hooks):
         yield bar
-
-
-def table(rows: dict[str, Any]) -> Any:
-    """Two columns of names and texts."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    grid = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in rows.items():
-        grid.add_row(name, escape(str(value)))
-    return grid

@@ -1,6 +1,5 @@
 """`mercer tune`: the best parameters for a data file, and all that were tried."""
 
-import json
 import shlex
 from typing import Annotated, Any, Literal
 
@@ -11,7 +10,8 @@ from rich.table import Table
 
 from mercer.cli import exits, job, machines, options, points, scores
 from mercer.cli.machines import Wish
-from mercer.cli.progress import following, table
+from mercer.cli.output import print_json, table
+from mercer.cli.progress import following
 from mercer.cli.task import settle, target_of
 from mercer.errors import InvalidInput
 
@@ -75,7 +75,7 @@ def tune(
         "command": _command(str(data), choice.machine, wish, parameters, target, missing, scale),
     }
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        print_json(facts)
     else:
         _show(facts)
     if found.stopped_ == "interrupted":
