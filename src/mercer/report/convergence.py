@@ -62,11 +62,11 @@ class ConvergenceDisplay:
         solutions = solutions_of(machine)
         if not solutions:
             return None
-        if len(solutions) == 1 and len(solutions[0].history) > 1:
+        if len(solutions) == 1 and _has_course(solutions[0].history):
             return cls._from(solutions[0].history)
         if X is None or sum(s.seconds for s in solutions) > SLOWEST:
             slowest = max(solutions, key=lambda s: len(s.history))
-            return cls._from(slowest.history) if len(slowest.history) > 1 else None
+            return cls._from(slowest.history) if _has_course(slowest.history) else None
         return cls._traced(machine, X, y)
 
     @classmethod
@@ -106,6 +106,11 @@ class ConvergenceDisplay:
         ink.logarithmic(ax, "y")
         ax.set(xlabel="iterations", ylabel="relative duality gap")
         return self
+
+
+def _has_course(history: Sequence[Any]) -> bool:
+    """Whether there are two points in time to join by a line."""
+    return len({record.iteration for record in history}) > 1
 
 
 def plot_convergence(machine: Any, X: Any = None, y: Any = None, ax: Any = None) -> Any:

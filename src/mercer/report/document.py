@@ -114,10 +114,10 @@ def write_report(
 ) -> Path:
     """Write the report of a fitted machine to `path`, one HTML file, and return its path.
 
-    `machine` is fitted; it may also be a pipeline or a search around a machine.  X (n, d) and y (n,) are the points and
-    targets it was trained on; y may be left out for a one-class machine.  X_test, y_test are held-out points; without
-    them leave-one-out or cross-validation estimates the error.  `tuned` is the search that chose the parameters, where
-    the machine does not carry it itself.
+    `machine` is fitted; it may also be a pipeline or a search around a machine, or the result of `mercer.tune`.
+    X (n, d) and y (n,) are the points and targets it was trained on; y may be left out for a one-class machine.
+    X_test, y_test are held-out points; without them leave-one-out or cross-validation estimates the error.  `tuned` is
+    the search that chose the parameters, where the machine does not carry it itself.
 
     `title`, `data_name` and `notes` (sentences on what was done and why) are words for the page, `command` is what to
     type to get the same result, `seconds` the time of the training, or {what: seconds}.  `feature_names` are d names,
@@ -125,6 +125,8 @@ def write_report(
     the weights of the training, which scale the bounds of the coefficients.  `time_limit` is in seconds, for everything
     that trains again (cross-validation, learning curve).
     """
+    if hasattr(machine, "best_machine"):
+        machine, tuned = machine.best_machine, machine if tuned is None else tuned
     y = None if y is None else _one_target(y, "y")
     y_test = None if y_test is None else _one_target(y_test, "y_test")
     if y is None and task_of(machine) != "outliers":
@@ -164,6 +166,8 @@ def _done(
     d = int(X.shape[1]) if kind == "features" and len(getattr(X, "shape", ())) == 2 else None
     tests = None if X_test is None else int(X_test.shape[0] if hasattr(X_test, "shape") else len(X_test))
     texts = words.story(machine, n, d, tests, data_name, tuned is not None or hasattr(machine, "cv_results_"))
+    if getattr(tuned, "reason", None):
+        texts.append(f"Why this machine: {tuned.reason}.")
     table = Table("The machine and its parameters", words.parameters(machine))
     page.add(Section("done", "What was done, and why", [*texts, *notes], [table]))
 
@@ -258,7 +262,7 @@ def _certificate(page: Page, machine: Any, X: Any, y: Any) -> None:
 
 
 def _choice(page: Page, machine: Any, tuned: Any) -> None:
-    candidates = [tuned, machine, inner(machine)]
+    candidates = [inner(machine), tuned, machine]
     found = next(
         (s for s in map(SurfaceDisplay.of, filter(lambda c: c is not None, candidates)) if s is not None), None
     )

@@ -73,6 +73,8 @@ class SurfaceDisplay:
         points = getattr(source, "loo_surface_", None)
         if points:
             return cls._from_leave_one_out(points)
+        if hasattr(source, "result"):  # of mercer.tune, whose table is that of its search
+            return cls.of(source.result)
         table = getattr(source, "cv_results_", None)
         if table is None and callable(getattr(source, "table", None)):
             table = source.table()

@@ -52,7 +52,7 @@ def story(machine: Any, n: int, d: int | None, tests: int | None, data_name: str
     if kind in WHY:
         texts.append(WHY[kind])
     if tuned or getattr(found, "loo_surface_", None):
-        how = "exact leave-one-out" if getattr(found, "loo_surface_", None) and not tuned else "cross-validation"
+        how = "exact leave-one-out" if getattr(found, "loo_surface_", None) else "cross-validation"
         texts.append(f"The parameters were chosen by {how}; the values that were tried are shown below.")
     return texts
 
