@@ -124,6 +124,12 @@ def test_demo_gives_scores_certificates_a_model_and_a_report(folder: Path, capsy
     assert "<html" in Path(found["report"]).read_text(encoding="utf-8")
 
 
+def test_the_shell_completes_commands() -> None:
+    asked = {"_MERCER_COMPLETE": "complete_bash", "COMP_WORDS": "mercer ev", "COMP_CWORD": "1"}
+    done = CliRunner().invoke(app, [], prog_name="mercer", env=asked)
+    assert done.output.split() == ["evaluate"]
+
+
 def test_the_command_is_a_module_too() -> None:
     done = subprocess.run([sys.executable, "-m", "mercer.cli", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"mercer {mercer.__version__}\n"

@@ -15,7 +15,9 @@ from mercer.cli.checkpoint import Checkpoint, fingerprint
 from mercer.cli.machines import Wish
 from mercer.errors import InvalidInput
 from mercer.models import load_model
+from mercer.solvers.solution import Record
 from mercer.svm import SVC
+from mercer.tuned import TunedSVC
 from tests.cli.conftest import Finish
 
 HARD = ("--machine", "svc", "--no-tune", "--C", "1e6", "--sigma", "30", "--test-fraction", "0")
@@ -65,6 +67,7 @@ def test_ctrl_c_writes_the_best_machine_so_far(folder: Path) -> None:
     assert facts["interrupted"]
     assert facts["certificate"]["stopped"] == "interrupted"
     assert load_model("m.mercer").predict(np.zeros((1, 20))).shape == (1,)
+    assert (folder / "state").exists()
 
 
 def test_ctrl_c_before_there_is_a_machine_writes_nothing(folder: Path) -> None:
@@ -111,6 +114,18 @@ def test_a_solver_goes_on_from_the_solution_of_its_checkpoint(folder: Path) -> N
     assert machine.n_iter_[0] < 0.2 * fresh.n_iter_[0]
     assert machine.objective_ == pytest.approx(fresh.objective_, rel=1e-4)
     assert machine.warm_start is False
+
+
+def test_the_parameters_of_a_search_are_kept_before_the_last_machine_is_trained(folder: Path) -> None:
+    points = hard(300)
+    state = Checkpoint(folder / "state", "print", resume=False)
+    machine = TunedSVC(n_C=3, n_sigma=3, folds=3)
+    with state.training(machine, "first", single=True):
+        machine.fit(points.X, points.y)
+        state.hook(Record(1, 0.0, 1.0, 0.0, 1.0), lambda: machine.best_estimator_.solution_)
+    again = Checkpoint(folder / "state", "print", resume=True)
+    assert again.stages["chosen"] == machine.best_params_
+    assert again.stages["training"] == "first"
 
 
 def test_a_checkpoint_of_other_data_or_wishes_is_refused(folder: Path) -> None:

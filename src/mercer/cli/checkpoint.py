@@ -55,7 +55,8 @@ class Checkpoint:
     def __init__(self, path: Path | None, print_of: str, resume: bool) -> None:
         self.path, self.print = path, print_of
         self.stages: dict[str, Any] = {}
-        self._stage = ""
+        self._stage, self._single = "", False
+        self._machine: Any = None
         self._saved = time.perf_counter()
         if resume and path is None:
             raise InvalidInput("--resume needs --checkpoint PATH, the file to go on from")
@@ -100,19 +101,26 @@ class Checkpoint:
 
     @contextmanager
     def training(self, machine: Any, stage: str, single: bool) -> Iterator[None]:
-        """Train a machine of one problem from where an earlier run was, and keep its solution from time to time."""
-        if self.path is None or not single or not hasattr(machine, "warm_start"):
+        """Train a machine from where an earlier run was, and keep its solution from time to time.
+
+        `single` says that it is one problem: the solution of one of many would not help.  A machine that searches for
+        its parameters gives them away as soon as it trains with them.
+        """
+        if self.path is None:
             yield
             return
-        found = self._found(stage)
-        machine.warm_start = True
-        machine._previous = None if found is None else [Resumed(found.variables)]
-        self._stage = stage
+        goes_on = single and hasattr(machine, "warm_start")
+        if goes_on:
+            found = self._found(stage)
+            machine.warm_start = True
+            machine._previous = None if found is None else [Resumed(found.variables)]
+        self._stage, self._machine, self._single = stage, machine, single
         try:
             yield
         finally:
-            self._stage = ""
-            machine.warm_start, machine._previous = False, None
+            self._stage, self._machine = "", None
+            if goes_on:
+                machine.warm_start, machine._previous = False, None
 
     def _found(self, stage: str) -> Solution | None:
         if self.stages.get("training") != stage or not self._solution.exists():
@@ -124,8 +132,15 @@ class Checkpoint:
             return None
 
     def hook(self, record: Record, snapshot: Snapshot | None) -> None:
-        """Save the present solution when it is due."""
-        if self._stage and snapshot is not None and time.perf_counter() - self._saved >= EVERY:
+        """Save the parameters of a search that has begun to train with them, and the present solution when due."""
+        if not self._stage or snapshot is None:
+            return
+        ended = getattr(self._machine, "stopped_", None) == "converged"
+        chosen = getattr(self._machine, "best_params_", None) if ended else None
+        if chosen is not None and "chosen" not in self.stages:
+            self.stages["training"] = self._stage
+            self.done("chosen", dict(chosen))
+        if self._single and time.perf_counter() - self._saved >= EVERY:
             snapshot().save(self._solution)
             self._saved = time.perf_counter()
 

@@ -75,16 +75,21 @@ def fit(
     if report is not None:
         importlib.import_module("mercer.report")  # says now, not after the work, when its packages are missing
     read = points.read_points(data, target=target, format=format, missing=missing)
-    target_of(read)
+    if target_of(read).ndim == 2 and report is not None:
+        raise InvalidInput(f"{data}: has several targets, and a report is about one; leave out --report")
     state = Checkpoint(checkpoint, fingerprint(read, wish, test=test_fraction, scale=scale, missing=missing), resume)
     with following(state.hook) as bar:
         outcome = job.run(read, wish, setting, bar, state)
     facts = write_model(place, outcome, read, wish)
-    state.finish()
+    if not outcome.interrupted:
+        state.finish()
     if report is not None and not outcome.interrupted:
-        with following() as bar:
-            bar.say("drawing the report")
-            facts["report"] = str(write_report(report, outcome, wish))
+        try:
+            with following() as bar:
+                bar.say("drawing the report")
+                facts["report"] = str(write_report(report, outcome, wish))
+        except KeyboardInterrupt:
+            outcome.interrupted = True
     if as_json:
         print_json(facts)
     else:
