@@ -27,7 +27,7 @@ from .machines import points, quietly
 from .parts import Parts
 
 FILES = 2000
-LONGEST = 5.0
+LONGEST = 20.0  # seconds: a kernel that appears for the first time may have to be compiled
 GROWTH = 1 << 30
 Random = np.random.Generator
 NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:e-?\d+)?")
@@ -183,7 +183,7 @@ def main(folder: Path) -> None:
 def test_damaged_model_files_are_read_or_refused(tmp_path: Path) -> None:
     here = Path(__file__).parent
     command = [sys.executable, "-m", f"{here.name}.{Path(__file__).stem}", str(tmp_path)]
-    done = subprocess.run(command, cwd=here.parent, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=here.parent, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     outcomes = json.loads(done.stdout.splitlines()[-1])
     assert sum(outcomes.values()) == FILES

@@ -30,6 +30,7 @@ REGISTRY: dict[str, tuple[type[Any], ModuleType]] = {
     **{kind.__name__: (kind, support_vector) for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)},
     **{kind.__name__: (kind, least_squares) for kind in (LSSVC, LSSVR)},
 }
+EXTREME = 1e100  # means beyond it and scales below its inverse would make ordinary points infinite
 # What a file can provoke that is not yet a ModelFileError: values that a constructor or NumPy refuses.
 REFUSALS = (
     MercerError,
@@ -140,7 +141,8 @@ def load_model(path: str | os.PathLike[str], *, limit: int | str | None = None) 
 def _encode(draft: Draft, machine: Any, solution: bool) -> None:
     name = type(machine).__name__
     if name not in REGISTRY or type(machine) is not REGISTRY[name][0]:
-        raise InvalidInput(f"{name} cannot be stored in a model file; it holds one of {', '.join(REGISTRY)}")
+        remedy = "; save its best_estimator_" if hasattr(machine, "best_estimator_") else ""
+        raise InvalidInput(f"{name} cannot be stored in a model file; it holds one of {', '.join(REGISTRY)}{remedy}")
     check_is_fitted(machine)
     if machine._kind == "function":
         raise InvalidInput(
@@ -210,9 +212,11 @@ def _decode_preparation(stored: Stored, machine: Any) -> tuple[Standardise | Non
     if stored.fact("standardise") is not None:
         moved = stored.text("standardise", ("move", "scale")) == "move"
         scale = stored.tensor("standardise.scale", np.float64, (features,))
-        if scale.size and scale.min() <= 0.0:
-            raise ModelFileError("a scale of its standardisation is not above zero")
         mean = stored.tensor("standardise.mean", np.float64, (features,)) if moved else None
+        if scale.size and not scale.min() >= 1.0 / EXTREME:
+            raise ModelFileError("a scale of its standardisation is not above zero")
+        if mean is not None and mean.size and np.abs(mean).max() > EXTREME:
+            raise ModelFileError("a mean of its standardisation is out of range")
         standardise = Standardise(mean, scale)
     return standardise, None if names is None else tuple(map(str, names))
 
