@@ -61,7 +61,7 @@ demo: $(VENV)/.installed
 bench: $(VENV)/.installed-dev
 	@for file in benchmarks/*.py; do \
 		case $$file in benchmarks/__init__.py|benchmarks/harness.py|benchmarks/peers.py) continue;; esac; \
-		$(BIN)/python $$file || exit 1; done
+		$(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
 
 bench-smoke: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/benchmarks

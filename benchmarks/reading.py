@@ -2,12 +2,9 @@
 
 import lzma
 import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import harness
 from mercer import data

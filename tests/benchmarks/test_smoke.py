@@ -15,7 +15,7 @@ FILES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("_
 def test_benchmark_runs_in_small(name: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "MERCER_DATA"}
     done = subprocess.run(
-        [sys.executable, str(FOLDER / f"{name}.py"), "--smoke"],
+        [sys.executable, "-m", f"benchmarks.{name}", "--smoke"],
         capture_output=True,
         text=True,
         check=False,

@@ -311,9 +311,9 @@ class Search:
         return self.F - self.constant * float(self.s.sum()) if self.constant else self.F
 
     def _report(self) -> bool:
-        """Tell the monitor, at most a few times a second; whether to go on."""
+        """Tell the monitor, at most a few times a second unless it is attended; whether to go on."""
         now = time.perf_counter()
-        if self.monitor is SILENT or now - self.reported < SECONDS_BETWEEN_REPORTS:
+        if not self.monitor.attended and (self.monitor is SILENT or now - self.reported < SECONDS_BETWEEN_REPORTS):
             return self.monitor.go_on()
         self.reported = now
         certificate = self.problem.certificate(self.s.ravel(), self._f0())

@@ -65,6 +65,11 @@ class Monitor:
         """Time since the monitor was made or last entered."""
         return time.perf_counter() - self._began
 
+    @property
+    def attended(self) -> bool:
+        """Whether a hook wants to hear of every step a solver can tell of."""
+        return bool(self._hooks)
+
     def on_step(self, hook: Hook) -> Hook:
         """Register a hook; also usable as a decorator."""
         self._hooks.append(hook)

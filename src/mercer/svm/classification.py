@@ -133,9 +133,9 @@ class SVC(Classifier):
     ) -> dict[int, tuple[Problem | None, Solution, Vector]]:
         if self.bias != "free" or self.warm_start or self.gap_tol is not None or self.solver == "interior_point":
             return {}
-        if not (self._paired or len(self.classes_) == 2):
+        if monitor.attended or not (self._paired or len(self.classes_) == 2):
             return {}
-        box = np.full(len(codes), min(self.C, HARD_MARGIN))
+        box = np.full(len(codes), float(min(self.C, HARD_MARGIN)))
         if weights is not None:
             box *= weights
         return train_pairs(training, codes, len(self.classes_), box, index, self.tol, self.max_iter, monitor)
