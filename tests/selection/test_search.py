@@ -138,9 +138,9 @@ def test_ties_go_to_the_smaller_price_and_the_larger_width() -> None:
 
 def test_stopping_early_leaves_the_best_alone() -> None:
     random = np.random.default_rng(0)
-    X = random.normal(size=(900, 2))
-    y = np.where((X[:, 0] > 0) ^ (random.random(900) < 0.2), 1, 0)
-    grid = Grid(tuple(np.geomspace(0.01, 1e4, 10)), (0.3, 1.0))
+    X = random.normal(size=(600, 2))
+    y = np.where((X[:, 0] > 0) ^ (random.random(600) < 0.2), 1, 0)
+    grid = Grid(tuple(np.geomspace(0.01, 300.0, 8)), (0.3, 1.0))
     early = search(given(X, y), Gaussian(1.0), grid, folds=3)
     whole = search(given(X, y), Gaussian(1.0), grid, folds=3, early=False)
     assert "stopped early" in early.status
