@@ -28,11 +28,11 @@ def test_wilson_refuses_impossible_counts() -> None:
 
 def test_bootstrap_covers_the_true_error_about_as_often_as_it_says() -> None:
     random, covered = np.random.default_rng(0), 0
-    for trial in range(100):
+    for trial in range(40):
         y = random.normal(size=120)
         found = bootstrap(y, y + 0.5 * random.normal(size=120), random_state=trial)["mean squared error"]
         covered += found.low <= 0.25 <= found.high
-    assert 88 <= covered <= 99
+    assert 34 <= covered <= 40
 
 
 def test_cross_validated_outputs_equal_explicit_retraining(heart: Any) -> None:

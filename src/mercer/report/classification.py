@@ -56,7 +56,7 @@ def plot_roc(y: ArrayLike, values: ArrayLike, classes: ArrayLike, ax: Any = None
     curves = _worst(_against_rest(y, values, classes), roc_auc_score)
     for number, (label, positive, output) in enumerate(curves):
         style = {"color": ink.colour(number)}
-        RocCurveDisplay.from_predictions(positive, output, ax=ax, name=f"{label}", curve_kwargs=style)
+        RocCurveDisplay.from_predictions(positive, output, ax=ax, name=ink.short(label), curve_kwargs=style)
     ax.plot([0, 1], [0, 1], color=ink.INK, linewidth=0.8, linestyle=(0, (4, 3)), label="chance")
     ax.set(xlabel="false positive rate", ylabel="true positive rate")
     ax.legend(loc="lower right")
@@ -70,7 +70,7 @@ def plot_precision_recall(y: ArrayLike, values: ArrayLike, classes: ArrayLike, a
     for number, (label, positive, output) in enumerate(curves):
         style = {"color": ink.colour(number)}
         PrecisionRecallDisplay.from_predictions(
-            positive, output, ax=ax, name=f"{label}", drop_intermediate=True, curve_kwargs=style
+            positive, output, ax=ax, name=ink.short(label), drop_intermediate=True, curve_kwargs=style
         )
     ax.set(xlabel="recall", ylabel="precision", ylim=(-0.02, 1.05))
     ax.legend(loc="lower left")
@@ -83,7 +83,7 @@ def plot_confusion(y: ArrayLike, predicted: ArrayLike, classes: ArrayLike, ax: A
     classes = np.asarray(classes)
     counts = confusion_matrix(y, predicted, labels=classes)
     written = len(classes) <= CELLS
-    shown = ConfusionMatrixDisplay(counts, display_labels=classes)
+    shown = ConfusionMatrixDisplay(counts, display_labels=[ink.short(label) for label in classes])
     shown.plot(
         ax=ax,
         cmap=ink.SHADES,
@@ -114,7 +114,7 @@ def plot_calibration(
     curves = _against_rest(y, p, classes)
     for number, (label, positive, own) in enumerate(sorted(curves, key=lambda curve: -int(curve[1].sum()))[:MOST]):
         CalibrationDisplay.from_predictions(
-            positive, own, n_bins=bins, strategy="quantile", ax=ax, name=f"{label}", ref_line=False,
+            positive, own, n_bins=bins, strategy="quantile", ax=ax, name=ink.short(label), ref_line=False,
             color=ink.colour(number), marker="o", markersize=3.5,
         )  # fmt: skip
     ax.plot([0, 1], [0, 1], color=ink.INK, linewidth=0.8, linestyle=(0, (4, 3)), label="calibrated")

@@ -80,7 +80,7 @@ class CrossPlotDisplay:
                 color=ink.colour(number),
                 alpha=0.65,
                 linewidths=0,
-                label=None if self.labels is None else f"class {label}",
+                label=None if self.labels is None else f"class {ink.short(label)}",
             )
         both = np.concatenate([self.first, self.second])
         ax.plot([both.min(), both.max()], [both.min(), both.max()], color=ink.INK, linewidth=0.8, label="equal outputs")

@@ -28,6 +28,7 @@ SERIES = (
     "#c23b78",
     "#6b7684",
 )
+LONGEST = 20  # characters of a name in a picture
 VARIABLES = {INK: "currentColor", LINE: "var(--line)"} | {c: f"var(--s{i})" for i, c in enumerate(SERIES, start=1)}
 
 STYLE: dict[Any, Any] = {
@@ -70,6 +71,12 @@ SHADES = LinearSegmentedColormap.from_list("shades", [(0.137, 0.408, 0.71, 0.0),
 def colour(index: int) -> str:
     """The colour of a series; they repeat after the last."""
     return SERIES[index % len(SERIES)]
+
+
+def short(label: Any) -> str:
+    """A name that leaves room for the picture."""
+    text = str(label)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def axes(ax: Any = None) -> Any:
