@@ -9,7 +9,7 @@ candidate on all points; accuracy is that on test points neither has seen.  With
 really runs are spread evenly over both axes, its search time is multiplied by 100 / (their number), as the table says;
 its accuracy is then that of the best of those few.  "torchkm" is one width with 50 values of C and 10 folds.
 
-liquidSVM's Python package could not be installed, so it is not measured here.
+liquidSVM is not measured here: its Python package stopped at Python 3.8.
 """
 
 import sys

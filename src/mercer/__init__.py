@@ -90,6 +90,7 @@ _ROOMS = frozenset(
         "least_squares",
         "losses",
         "models",
+        "report",
         "problems",
         "selection",
         "solvers",

@@ -14,7 +14,7 @@ from mercer.compiled import loop
 from mercer.gram.tiles import Tiles, _clear_slab, _sparse_products, _sparse_slab, _weighted_sum
 from mercer.gram.transform import LINEAR, transform_row
 
-# Rows and columns of a tile that serves both sides; measured best on 256 KiB to 2 MiB second-level caches.
+# Rows and columns of a tile that serves both sides; near the best of those measured, none of which won everywhere.
 ROWS = 128
 COLUMNS = 512
 
