@@ -47,6 +47,8 @@ class TrainingSet:
             points = points if kind == "function" else working_form(points)
         self.n = len(points) if isinstance(points, list) else int(np.shape(points)[0])
         self.points = evaluate(kernel, points, points, self.n, self.n) if kind == "function" else points
+        self.shared = False
+        self.rank: Index | None = None  # where each point lies in the matrix that `share` holds
         small = self.n <= EXACT
         self.precision = precision if precision != "auto" else "float64" if small else "float32"
         # A small matrix is not worth asking the machine how much memory it has.
@@ -56,21 +58,29 @@ class TrainingSet:
         """Positions of training points among the rows handed to `fit`."""
         return index if self.kept is None else self.kept[index]
 
-    def share(self) -> None:
+    def share(self, codes: Index | None = None) -> None:
         """Hold the whole matrix where it fits and pays, because several machines will use parts of it.
 
-        Values of a few features are cheaper to compute again than to fetch from memory.
+        With the classes `codes` (n,) of the points, it is held in the order of the classes, where the part of a pair is
+        a few stretches.  Values of a few features are cheaper to compute again than to fetch from memory.
         """
         if self.kind not in ("features", "objects"):
             return
         cheap = self.kernel.profile is not None and np.shape(self.points)[1] < SHARED_FROM_FEATURES
         size = self.n**2 * np.dtype(self.precision).itemsize
-        if not cheap and size + SMALL_BUDGET // 2 <= budget(self.memory):
-            self.whole = Gram(self.kernel, self.points, memory=self.memory, precision=self.precision, storage="dense")
+        if not self.shared and not cheap and size + SMALL_BUDGET // 2 <= budget(self.memory):
+            self.shared = True
+            points = self.points
+            if codes is not None:
+                order = np.argsort(codes, kind="stable")
+                self.rank = np.empty_like(order)
+                self.rank[order] = np.arange(len(order))
+                points = take(points, order)
+            self.whole = Gram(self.kernel, points, memory=self.memory, precision=self.precision, storage="dense")
 
     @cached_property
     def whole(self) -> GramOperator:
-        """The Gram operator of all points."""
+        """The Gram operator of all points; in the order of `rank` where that is set."""
         if self.kind in ("precomputed", "function"):
             operator = Gram(self.kernel, self.points)
             return operator if operator.symmetric else Gram(self.kernel, self._symmetric())
@@ -78,7 +88,9 @@ class TrainingSet:
 
     def gram(self, index: Index | None = None) -> GramOperator:
         """The Gram operator of all points, or of those at `index`."""
-        return self.whole if index is None else self.whole.subset(index)
+        if index is None:
+            return self.whole if self.rank is None else self.whole.subset(self.rank)
+        return self.whole.subset(index if self.rank is None else self.rank[index])
 
     def tiles(self) -> Tiles | None:
         """The prepared points where kernel values are an elementwise function of products or distances, else None."""
@@ -89,7 +101,11 @@ class TrainingSet:
     def held(self, rows: Index, columns: Index) -> NDArray[np.float64] | None:
         """Kernel values between training points where the whole matrix is in memory, else None."""
         matrix = getattr(self.whole, "matrix", None)
-        return matrix[np.ix_(rows, columns)] if isinstance(matrix, np.ndarray) else None
+        if not isinstance(matrix, np.ndarray):
+            return None
+        if self.rank is not None:
+            rows, columns = self.rank[rows], self.rank[columns]
+        return np.asarray(matrix[np.ix_(rows, columns)], dtype=np.float64)
 
     def _symmetric(self) -> NDArray[np.float64]:
         """A given matrix freed from rounding in its symmetry."""

@@ -1,5 +1,6 @@
 """Blocks and products of a matrix that lies in memory or in a mapped file, without large temporaries."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ from numpy.typing import NDArray
 
 from mercer.gram.cost import COPIED_VALUES
 from mercer.gram.points import Index, length, pieces
+
+MOST_RUNS = 16
 
 
 def gather(matrix: NDArray[Any], rows: Index, columns: Index, out: NDArray[Any]) -> None:
@@ -18,12 +21,29 @@ def gather(matrix: NDArray[Any], rows: Index, columns: Index, out: NDArray[Any])
         for r, i in enumerate(rows):
             out[r] = matrix[i, columns]
         return
+    down, across = runs(rows), runs(columns)
+    if down and across:
+        for top, some_rows in down:
+            for left, some_columns in across:
+                out[top : top + length(some_rows), left : left + length(some_columns)] = matrix[some_rows, some_columns]
+        return
     start = 0
     for part in pieces(rows, max(1, COPIED_VALUES // max(1, len(columns)))):
         count = length(part)
         here = matrix[part][:, columns] if isinstance(part, slice) else matrix[np.ix_(part, columns)]
         out[start : start + count] = here
         start += count
+
+
+def runs(index: Index) -> list[tuple[int, slice]]:
+    """An index as its few runs of consecutive points, each with the place where it begins; empty where it has many."""
+    if isinstance(index, slice):
+        return [(0, index)]
+    breaks = np.flatnonzero(np.diff(index) != 1) + 1
+    if len(index) == 0 or len(breaks) >= MOST_RUNS:
+        return []
+    borders = [0, *breaks.tolist(), len(index)]
+    return [(a, slice(int(index[a]), int(index[a]) + b - a)) for a, b in pairwise(borders)]
 
 
 def multiply(

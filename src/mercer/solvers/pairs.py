@@ -35,37 +35,34 @@ class PairSolution(NamedTuple):
 
 
 @loop
-def best_bias(F: Any, y: Any, box: Any) -> Any:
-    """The b that makes sum_i C_i (1 - y_i (F_i + b))_+ smallest; the middle where a whole interval does."""
+def _best_bias(F: Any, y: Any, box: Any, order: Any) -> Any:
+    """The b that makes sum_i C_i (1 - y_i (F_i + b))_+ smallest; `order` sorts the break points y - F."""
     n = F.shape[0]
-    breaks = np.empty(n)
     slope = 0.0
     total = 0.0
     for k in range(n):
-        breaks[k] = y[k] - F[k]
         total += box[k]
         if y[k] > 0:
             slope -= box[k]
-    order = np.argsort(breaks)
     flat = 1e-12 * total
     for at in range(n):
-        slope += box[order[at]]
+        k = order[at]
+        slope += box[k]
         if slope > flat:
-            return breaks[order[at]]
+            return y[k] - F[k]
         if slope >= -flat:
             ahead = at + 1
             while ahead < n and box[order[ahead]] <= flat:
                 ahead += 1
-            if ahead < n:
-                return 0.5 * (breaks[order[at]] + breaks[order[ahead]])
-            return breaks[order[at]]
-    return breaks[order[n - 1]]
+            end = order[ahead] if ahead < n else k
+            return 0.5 * (y[k] - F[k] + y[end] - F[end])
+    return y[order[n - 1]] - F[order[n - 1]]
 
 
 @loop
-def _certificate(F: Any, y: Any, box: Any, s: Any) -> tuple[float, float, float]:
+def _certificate(F: Any, y: Any, box: Any, s: Any, order: Any) -> tuple[float, float, float]:
     """Primal value, gap as a sum of non-negative terms, and bias."""
-    bias = best_bias(F, y, box)
+    bias = _best_bias(F, y, box, order)
     primal = 0.0
     gap = 0.0
     for k in range(F.shape[0]):
@@ -74,6 +71,11 @@ def _certificate(F: Any, y: Any, box: Any, s: Any) -> tuple[float, float, float]
         primal += 0.5 * s[k] * F[k] + loss
         gap += max(0.0, loss + abs(s[k]) * (margin - 1.0))
     return primal, gap, bias
+
+
+def best_bias(F: Any, y: Any, box: Any) -> float:
+    """The b that makes sum_i C_i (1 - y_i (F_i + b))_+ smallest; the middle where a whole interval does."""
+    return float(_best_bias(F, y, box, np.argsort(y - F)))
 
 
 @loop
@@ -90,8 +92,8 @@ def _train(
     n: int,
     tol: float,
     max_steps: int,
-) -> tuple[Any, float, float, float, int, float]:
-    """One pair: the points first.. (positive, `middle` of them) against second.. (negative)."""
+) -> tuple[Any, Any, Any, Any, int, float]:
+    """One pair, the points first.. (positive, `middle` of them) against second..: s, F, y, box, steps, violation."""
     y = np.empty(n)
     own_box = np.empty(n)
     own_diagonal = np.empty(n)
@@ -115,8 +117,14 @@ def _train(
         UT, norms, code, parameters, first, middle, second, own_diagonal, F, s, linear, ridge, lower, upper, group, 1,
         tol, max_steps,
     )  # fmt: skip
-    primal, gap, bias = _certificate(F, y, own_box, s[0])
-    return s[0], bias, primal, gap, steps, violation
+    return s[0], F, y, own_box, steps, violation
+
+
+def _machine(*task: Any) -> PairSolution:
+    """Train one pair and certify it; sorting is NumPy's, whose compiled twin takes seconds to build."""
+    s, F, y, box, steps, violation = _train(*task)
+    primal, gap, bias = _certificate(F, y, box, s, np.argsort(y - F))
+    return PairSolution(s, bias, primal, gap, steps, violation)
 
 
 def solve_pairs(
@@ -148,7 +156,7 @@ def solve_pairs(
     def train(some: list[int]) -> None:
         for task in some:
             if go_on():
-                results[task] = PairSolution(*_train(*tasks[task]))
+                results[task] = _machine(*tasks[task])
 
     # Every hand-over waits for the interpreter's lock: a few of them for many pairs, none for little work.
     values = sum(task[9] ** 2 for task in tasks)

@@ -161,7 +161,7 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         results = self._train_from_points(training, codes, weights, index, monitor)
         rest = [task for task, (_, signs) in enumerate(tasks) if signs is not None and task not in results]
         if rest and (len(tasks) > 1 or self.probability):
-            training.share()
+            training.share(codes if index is None and self._paired else None)
 
         def train(task: int) -> tuple[Problem, Solution]:
             members, signs = tasks[task]
