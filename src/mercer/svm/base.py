@@ -7,7 +7,7 @@ each of them.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -163,7 +163,9 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
     @contextmanager
     def _watched(self, X: Any, y: Any) -> Iterator[Monitor]:
         """Train under the thread limit, the time limit, Ctrl-C and the callbacks of this estimator."""
-        with threads.limit(self.n_jobs), watching(self, X, y, self.max_time) as monitor:
+        # The interior point factorises large matrices; all else runs its own threads, each with one of BLAS.
+        blas = nullcontext() if self.solver == "interior_point" else threads.one_blas_thread()
+        with threads.limit(self.n_jobs), blas, watching(self, X, y, self.max_time) as monitor:
             yield monitor
 
     def _keep(
