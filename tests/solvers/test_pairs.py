@@ -11,7 +11,7 @@ from mercer.kernels import Gaussian, Matern, Polynomial
 from mercer.problems import SupportVectorClassification
 from mercer.solvers import decomposition, interior_point
 from mercer.solvers.pair_steps import on_demand
-from mercer.solvers.pairs import best_bias, solve_pairs
+from mercer.solvers.pairs import best_bias, solve_pairs, solve_stored_pairs
 
 KERNELS = [Gaussian(sigma=1.3), Polynomial(degree=2, offset=1.0), Matern(nu=1.5, sigma=2.0)]
 
@@ -68,6 +68,18 @@ def test_threads_and_order_of_pairs_change_nothing(monkeypatch):
     monkeypatch.setenv("MERCER_NUM_THREADS", "1")
     for one, other in zip(together, solve_pairs(tiles, *arguments)):
         assert np.array_equal(one.coefficients, other.coefficients)
+
+
+def test_stretches_of_a_stored_matrix_give_the_same_machines():
+    X, codes = three_classes(300, seed=7)
+    _, stretches = stretches_of(codes)
+    kernel, box = Gaussian(sigma=1.0), np.ones(len(codes))
+    tiles = Tiles(kernel.profile, X, dtype=np.float64)
+    from_points = solve_pairs(tiles, np.arange(len(codes)), stretches, box, 1e-8)
+    from_matrix = solve_stored_pairs(kernel(X), stretches, box, 1e-8)
+    for one, other in zip(from_points, from_matrix):
+        assert one.primal == pytest.approx(other.primal, rel=1e-8)
+        assert one.coefficients == pytest.approx(other.coefficients, abs=1e-5)
 
 
 def test_step_limit_is_kept():

@@ -78,6 +78,15 @@ class TrainingSet:
                 points = take(points, order)
             self.whole = Gram(self.kernel, points, memory=self.memory, precision=self.precision, storage="dense")
 
+    @property
+    def by_class(self) -> NDArray[Any] | None:
+        """The matrix that `share` holds in the order of the classes, None where there is none."""
+        if self.rank is None:
+            return None
+        matrix: NDArray[Any] = self.whole.matrix
+        # The operator shows a view that cannot be written; the loops are compiled for the array behind it.
+        return matrix if matrix.base is None else matrix.base
+
     @cached_property
     def whole(self) -> GramOperator:
         """The Gram operator of all points; in the order of `rank` where that is set."""

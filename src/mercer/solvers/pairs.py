@@ -5,7 +5,8 @@
 One-against-one training of k classes makes k (k - 1) / 2 such problems, most of them small and easy.  Points are
 sorted by class once, so that a pair of classes is two stretches of the same arrays; kernel rows are computed when a
 point first takes part in a step; the certificate (primal, gap, gap-optimal bias) is computed in the same call.  Pairs
-run side by side on all threads and share points, norms and parameters; nothing of size n^2 is ever formed.
+run side by side on all threads and share points, norms and parameters.  Where values are dear and the whole matrix is
+held in the order of the classes, a pair is two stretches of its rows, and nothing is copied.
 """
 
 from collections.abc import Callable
@@ -17,10 +18,13 @@ from numpy.typing import NDArray
 from mercer import threads
 from mercer.compiled import loop
 from mercer.gram.tiles import Tiles
-from mercer.solvers.pair_steps import minimise_pairs_on_points
+from mercer.solvers.pair_steps import minimise_pairs, minimise_pairs_on_points
 
 # Fewer kernel values than this in all pairs together are not worth handing to other threads.
 HANDED_OVER = 4_000_000
+
+
+Stretches = tuple[int, int, int, int]
 
 
 class PairSolution(NamedTuple):
@@ -79,12 +83,32 @@ def best_bias(F: Any, y: Any, box: Any) -> float:
 
 
 @loop
+def _pair_arrays(diagonal: Any, box: Any, first: int, middle: int, second: int, n: int) -> Any:
+    """Labels, box, diagonal, linear term and bounds of a pair: `middle` points from first.. against second.."""
+    y = np.empty(n)
+    own_box = np.empty(n)
+    own_diagonal = np.empty(n)
+    linear = np.empty((1, n))
+    lower = np.empty((1, n))
+    upper = np.empty((1, n))
+    for k in range(n):
+        at = first + k if k < middle else second + k - middle
+        y[k] = 1.0 if k < middle else -1.0
+        own_box[k] = box[at]
+        own_diagonal[k] = diagonal[at]
+        linear[0, k] = -y[k]
+        lower[0, k] = min(0.0, y[k] * own_box[k])
+        upper[0, k] = max(0.0, y[k] * own_box[k])
+    return y, own_box, own_diagonal, linear, lower, upper
+
+
+@loop
 def _train(
     UT: Any,
     norms: Any,
-    diagonal: Any,
     code: int,
     parameters: Any,
+    diagonal: Any,
     box: Any,
     first: int,
     middle: int,
@@ -93,36 +117,41 @@ def _train(
     tol: float,
     max_steps: int,
 ) -> tuple[Any, Any, Any, Any, int, float]:
-    """One pair, the points first.. (positive, `middle` of them) against second..: s, F, y, box, steps, violation."""
-    y = np.empty(n)
-    own_box = np.empty(n)
-    own_diagonal = np.empty(n)
-    for k in range(n):
-        at = first + k if k < middle else second + k - middle
-        y[k] = 1.0 if k < middle else -1.0
-        own_box[k] = box[at]
-        own_diagonal[k] = diagonal[at]
-    s = np.zeros((1, n))
-    F = np.zeros(n)
-    linear = np.empty((1, n))
-    lower = np.empty((1, n))
-    upper = np.empty((1, n))
-    for k in range(n):
-        linear[0, k] = -y[k]
-        lower[0, k] = min(0.0, y[k] * own_box[k])
-        upper[0, k] = max(0.0, y[k] * own_box[k])
-    ridge = np.zeros((1, n))
-    group = np.zeros((1, n), np.intp)
+    """One pair from its points: s, F, y, box, steps, violation."""
+    y, own_box, own_diagonal, linear, lower, upper = _pair_arrays(diagonal, box, first, middle, second, n)
+    s, F = np.zeros((1, n)), np.zeros(n)
     steps, violation = minimise_pairs_on_points(
-        UT, norms, code, parameters, first, middle, second, own_diagonal, F, s, linear, ridge, lower, upper, group, 1,
-        tol, max_steps,
+        UT, norms, code, parameters, first, middle, second, own_diagonal, F, s, linear, np.zeros((1, n)), lower, upper,
+        np.zeros((1, n), np.intp), 1, tol, max_steps,
     )  # fmt: skip
     return s[0], F, y, own_box, steps, violation
 
 
-def _machine(*task: Any) -> PairSolution:
+@loop
+def _train_stored(
+    K: Any,
+    diagonal: Any,
+    box: Any,
+    first: int,
+    middle: int,
+    second: int,
+    n: int,
+    tol: float,
+    max_steps: int,
+) -> tuple[Any, Any, Any, Any, int, float]:
+    """One pair from two stretches of a stored matrix: s, F, y, box, steps, violation."""
+    y, own_box, own_diagonal, linear, lower, upper = _pair_arrays(diagonal, box, first, middle, second, n)
+    s, F = np.zeros((1, n)), np.zeros(n)
+    steps, violation = minimise_pairs(
+        K, first, middle, second, own_diagonal, F, s, linear, np.zeros((1, n)), lower, upper,
+        np.zeros((1, n), np.intp), 1, tol, max_steps,
+    )  # fmt: skip
+    return s[0], F, y, own_box, steps, violation
+
+
+def _machine(train: Any, task: tuple[Any, ...]) -> PairSolution:
     """Train one pair and certify it; sorting is NumPy's, whose compiled twin takes seconds to build."""
-    s, F, y, box, steps, violation = _train(*task)
+    s, F, y, box, steps, violation = train(*task)
     primal, gap, bias = _certificate(F, y, box, s, np.argsort(y - F))
     return PairSolution(s, bias, primal, gap, steps, violation)
 
@@ -130,7 +159,7 @@ def _machine(*task: Any) -> PairSolution:
 def solve_pairs(
     tiles: Tiles,
     order: NDArray[np.intp],
-    stretches: list[tuple[int, int, int, int]],
+    stretches: list[Stretches],
     box: NDArray[np.float64],
     tol: float,
     max_steps: int = -1,
@@ -143,23 +172,46 @@ def solve_pairs(
     """
     points = tiles.left
     UT = np.ascontiguousarray(points.U[order].T)
-    norms, diagonal = points.a[order], tiles.diagonal()[order].astype(np.float64)
-    limit = max_steps if max_steps >= 0 else np.iinfo(np.int64).max
-    tasks = [
-        (UT, norms, diagonal, tiles.code, tiles.parameters, box, a, size, b, size + other, tol, limit)
-        for a, size, b, other in stretches
-    ]
-    # Large pairs first, so that no thread is left with one at the end.
-    sequence = sorted(range(len(tasks)), key=lambda task: -tasks[task][9])
-    results: list[PairSolution | None] = [None] * len(tasks)
+    diagonal = tiles.diagonal()[order].astype(np.float64)
+    common = (UT, points.a[order], tiles.code, tiles.parameters, diagonal, box)
+    return _run(_train, common, stretches, tol, max_steps, go_on)
 
-    def train(some: list[int]) -> None:
-        for task in some:
+
+def solve_stored_pairs(
+    K: NDArray[Any],
+    stretches: list[Stretches],
+    box: NDArray[np.float64],
+    tol: float,
+    max_steps: int = -1,
+    go_on: Callable[[], bool] = lambda: True,
+) -> list[PairSolution | None]:
+    """The same for points whose kernel matrix K (n, n) is in memory; no part of it is copied."""
+    common = (K, np.diagonal(K).astype(np.float64), box)
+    return _run(_train_stored, common, stretches, tol, max_steps, go_on)
+
+
+def _run(
+    train: Any,
+    common: tuple[Any, ...],
+    stretches: list[Stretches],
+    tol: float,
+    max_steps: int,
+    go_on: Callable[[], bool],
+) -> list[PairSolution | None]:
+    """All pairs, side by side."""
+    limit = max_steps if max_steps >= 0 else int(np.iinfo(np.int64).max)
+    sizes = [size + other for _, size, _, other in stretches]
+    # Large pairs first, so that no thread is left with one at the end.
+    sequence = sorted(range(len(sizes)), key=lambda pair: -sizes[pair])
+    results: list[PairSolution | None] = [None] * len(sizes)
+
+    def run(some: list[int]) -> None:
+        for pair in some:
+            first, size, second, _ = stretches[pair]
             if go_on():
-                results[task] = _machine(*tasks[task])
+                results[pair] = _machine(train, (*common, first, size, second, sizes[pair], tol, limit))
 
     # Every hand-over waits for the interpreter's lock: a few of them for many pairs, none for little work.
-    values = sum(task[9] ** 2 for task in tasks)
-    parts = min(len(tasks), 4 * threads.count()) if values > HANDED_OVER else 1
-    threads.run(train, [(sequence[part::parts],) for part in range(parts)])
+    parts = min(len(sizes), 4 * threads.count()) if sum(n * n for n in sizes) > HANDED_OVER else 1
+    threads.run(run, [(sequence[part::parts],) for part in range(parts)])
     return results

@@ -1,7 +1,7 @@
 """Small two-class machines of an SVC, trained from their points in one compiled call each (`mercer.solvers.pairs`).
 
-Points are put in the order of their classes once; a pair of classes is then two stretches of the same arrays.  Pairs
-with more points than the loops are made for are left to the general solver.
+Points are put in the order of their classes once; a pair of classes is then two stretches of the same arrays, or of the
+rows of a matrix that all pairs share where values are dear.  Larger pairs are left to the general solver.
 """
 
 import time
@@ -14,14 +14,16 @@ from mercer.estimation.pairwise import pairs_of
 from mercer.estimation.training import TrainingSet
 from mercer.problems import Problem
 from mercer.solvers.monitor import Monitor
-from mercer.solvers.pair_steps import ON_DEMAND_POINTS, on_demand
-from mercer.solvers.pairs import PairSolution, solve_pairs
+from mercer.solvers.pair_steps import on_demand
+from mercer.solvers.pairs import PairSolution, solve_pairs, solve_stored_pairs
 from mercer.solvers.solution import Solution, Stopped
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-NAME = "pairs from points"
+NAME = "pairs"
+# Pairs of more points are better solved by working sets.
+STORED_POINTS = 6000
 
 
 def train_pairs(
@@ -40,37 +42,46 @@ def train_pairs(
     then class j; for two classes in the order of the points.
     """
     counts = np.bincount(codes, minlength=classes)
-    if np.sort(counts[counts > 0])[:2].sum() > ON_DEMAND_POINTS:
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    if np.sort(counts[counts > 0])[:2].sum() > STORED_POINTS:
         return {}
     tiles = training.tiles()
     if tiles is None:
         return {}
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    chosen, stretches = [], []
-    for pair, (i, j) in enumerate(zip(*pairs_of(classes))):
-        if counts[i] and counts[j] and on_demand(tiles, int(counts[i] + counts[j])):
-            chosen.append(pair)
-            stretches.append((int(starts[i]), int(counts[i]), int(starts[j]), int(counts[j])))
-    if not chosen or not monitor.go_on():
-        return {}
-    began = time.perf_counter()
+    stretches = {
+        pair: (int(starts[i]), int(counts[i]), int(starts[j]), int(counts[j]))
+        for pair, (i, j) in enumerate(zip(*pairs_of(classes)))
+        if counts[i] and counts[j]
+    }
     order = np.argsort(codes, kind="stable")
-    sorted_box = box[order]
-    machines = solve_pairs(
-        tiles, order if index is None else index[order], stretches, sorted_box, tol, max_iter, monitor.go_on
-    )
-    seconds = (time.perf_counter() - began) / len(chosen)
-    found: dict[int, tuple[Problem | None, Solution, Vector]] = {}
-    for pair, (a, size, b, other), machine in zip(chosen, stretches, machines):
+    own_box = box[order]
+    small = {pair: s for pair, s in stretches.items() if on_demand(tiles, s[1] + s[3])}
+    began = time.perf_counter()
+    machines: dict[int, PairSolution | None] = {}
+    if small:
+        points = order if index is None else index[order]
+        found = solve_pairs(tiles, points, list(small.values()), own_box, tol, max_iter, monitor.go_on)
+        machines |= dict(zip(small, found))
+    rest = {p: s for p, s in stretches.items() if p not in small and s[1] + s[3] <= STORED_POINTS}
+    if rest and classes > 2 and index is None:
+        training.share(codes)
+        matrix = training.by_class
+        if matrix is not None:
+            found = solve_stored_pairs(matrix, list(rest.values()), own_box, tol, max_iter, monitor.go_on)
+            machines |= dict(zip(rest, found))
+    seconds = (time.perf_counter() - began) / max(1, len(machines))
+    results: dict[int, tuple[Problem | None, Solution, Vector]] = {}
+    for pair, machine in machines.items():
         if machine is None:
             continue
-        own = np.concatenate([sorted_box[a : a + size], sorted_box[b : b + other]])
+        a, size, b, other = stretches[pair]
+        pair_box = np.concatenate([own_box[a : a + size], own_box[b : b + other]])
         coefficients = machine.coefficients
         if classes == 2:
-            coefficients, own = np.empty_like(coefficients), box
+            coefficients, pair_box = np.empty_like(coefficients), box
             coefficients[order] = machine.coefficients
-        found[pair] = None, _solution(machine, coefficients, tol, max_iter, seconds), own
-    return found
+        results[pair] = None, _solution(machine, coefficients, tol, max_iter, seconds), pair_box
+    return results
 
 
 def _solution(machine: PairSolution, coefficients: Vector, tol: float, max_iter: int, seconds: float) -> Solution:
