@@ -90,7 +90,6 @@ _ROOMS = frozenset(
         "least_squares",
         "losses",
         "models",
-        "report",
         "problems",
         "selection",
         "solvers",
