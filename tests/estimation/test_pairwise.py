@@ -23,14 +23,14 @@ def test_layout_evaluates_to_the_sums_of_every_machine(machines):
     K = np.random.default_rng(1).normal(size=(7, len(codes)))
     intercept = np.arange(6.0)
     expected = np.stack([K[:, m] @ c + b for m, c, b in zip(members, coefficients, intercept)], axis=1)
-    support, counts, dual = pairwise.lay_out(codes, members, coefficients, 4)
+    support, counts, dual = pairwise.lay_out(codes, coefficients, 4)
     products = [K[:, support[block]] @ dual[:, block].T for block in pairwise.blocks_of(counts)]
     np.testing.assert_allclose(pairwise.gather(products, intercept), expected, atol=1e-13)
 
 
 def test_layout_stores_each_support_vector_once_in_the_order_of_its_class(machines):
     codes, members, coefficients = machines
-    support, counts, dual = pairwise.lay_out(codes, members, coefficients, 4)
+    support, counts, dual = pairwise.lay_out(codes, coefficients, 4)
     used = set(np.concatenate([m[c != 0] for m, c in zip(members, coefficients)]))
     assert set(support) == used
     assert len(support) == len(used) == dual.shape[1]
@@ -41,7 +41,7 @@ def test_layout_stores_each_support_vector_once_in_the_order_of_its_class(machin
 def test_weight_vectors_are_those_of_the_machines(machines):
     codes, members, coefficients = machines
     X = np.random.default_rng(2).normal(size=(len(codes), 3))
-    support, counts, dual = pairwise.lay_out(codes, members, coefficients, 4)
+    support, counts, dual = pairwise.lay_out(codes, coefficients, 4)
     expected = np.stack([c @ X[m] for m, c in zip(members, coefficients)])
     np.testing.assert_allclose(pairwise.primal_weights(dual, X[support], counts), expected, atol=1e-13)
 

@@ -13,6 +13,7 @@ each kernel value is used once, and nothing is multiplied by the zeros of an (n_
 
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,29 +31,30 @@ def pairs_of(classes: int) -> tuple[Index, Index]:
     return first, second
 
 
-def lay_out(
-    codes: Index, members: list[Index], coefficients: list[Matrix], classes: int
-) -> tuple[Index, Counts, Matrix]:
+def lay_out(codes: Index, coefficients: list[Matrix], classes: int) -> tuple[Index, Counts, Matrix]:
     """Place the coefficients of all pair machines in LIBSVM's layout.
 
-    codes (n,) are the classes 0..k-1; machine p has trained on points members[p] with signed coefficients
-    coefficients[p].  Returns the support vectors' indices (n_SV,) by class and index, their number in each class (k,)
-    and the dual coefficients (k - 1, n_SV).
+    codes (n,) are the classes 0..k-1; coefficients[p] are those of pair p, points of its first class before those of
+    its second, each class in the order of the points.  Returns the support vectors' indices (n_SV,) by class and index,
+    their number in each class (k,) and the dual coefficients (k - 1, n_SV).
     """
-    first, second = pairs_of(classes)
-    rows = np.zeros((classes - 1, len(codes)))
-    for i, j, points, values in zip(first, second, members, coefficients):
-        rows[np.where(codes[points] == i, j - 1, i), points] = values
-    support = np.flatnonzero(np.any(rows != 0.0, axis=0))
-    support = support[np.argsort(codes[support], kind="stable")]
+    order = np.argsort(codes, kind="stable")
+    rows = np.zeros((classes - 1, len(codes)))  # points in this order: a class is a stretch of columns
+    stretches = blocks_of(np.bincount(codes, minlength=classes))
+    for i, j, values in zip(*pairs_of(classes), coefficients):
+        size = stretches[i].stop - stretches[i].start
+        rows[j - 1, stretches[i]] = values[:size]
+        rows[i, stretches[j]] = values[size:]
+    used = np.flatnonzero(rows.any(axis=0))
+    support = order[used]
     counts = np.bincount(codes[support], minlength=classes)
-    return support, counts.astype(np.int32), np.ascontiguousarray(rows[:, support])
+    return support, counts.astype(np.int32), np.ascontiguousarray(rows[:, used])
 
 
-def blocks_of(counts: Counts) -> list[slice]:
+def blocks_of(counts: NDArray[np.integer[Any]]) -> list[slice]:
     """Where the support vectors of each class lie."""
-    borders = np.concatenate([[0], np.cumsum(counts)])
-    return [slice(int(a), int(b)) for a, b in pairwise(borders)]
+    borders = [0, *np.cumsum(counts).tolist()]
+    return [slice(a, b) for a, b in pairwise(borders)]
 
 
 def gather(products: list[Matrix], intercept: NDArray[np.float64]) -> Matrix:

@@ -299,9 +299,10 @@ def _pair_steps(
     """Pair steps on rows of K: those of a stored matrix where `known` is empty, else local rows filled on demand."""
     n = s.shape[1]
     lazy = known.shape[0] > 0
-    # Where the two stretches of points begin in a row.
+    # Points up to `cut` lie in a row from `left` on, the others from `right` on; a row made here is one stretch.
+    cut = n if lazy else middle
     left = 0 if lazy else first
-    right = middle if lazy else second
+    right = second
     rise = np.empty((groups, n))
     fall = np.empty((groups, n))
     curvature = np.empty(n, np.float32)
@@ -325,10 +326,10 @@ def _pair_steps(
                 known[at] = True
             row = K[at] if lazy else K[first + at] if at < middle else K[second + at - middle]
             own = curvature[at]
-            gain, partner, widest = _steepest(F, fall[h], row[left : left + middle], curvature, own, lowest, 0)
-            if n > middle:
-                beyond = row[right : right + n - middle]
-                other_gain, other, wide = _steepest(F, fall[h], beyond, curvature, own, lowest, middle)
+            gain, partner, widest = _steepest(F, fall[h], row[left : left + cut], curvature, own, lowest, 0)
+            if n > cut:
+                beyond = row[right : right + n - cut]
+                other_gain, other, wide = _steepest(F, fall[h], beyond, curvature, own, lowest, cut)
                 if other_gain > gain:
                     gain, partner = other_gain, other
                 widest = max(widest, wide)
@@ -344,7 +345,7 @@ def _pair_steps(
             known[j] = True
         row = K[i] if lazy else K[first + i] if i < middle else K[second + i - middle]
         other_row = K[j] if lazy else K[first + j] if j < middle else K[second + j - middle]
-        shared = row[left + j] if j < middle else row[right + j - middle]
+        shared = row[left + j] if j < cut else row[right + j - cut]
         bends = diagonal[i] + ridge[li, i] + diagonal[j] + ridge[lj, j]
         eta = max(bends - 2.0 * shared, FLAT)
         slope = F[j] + fall[g, j] - level
@@ -353,9 +354,9 @@ def _pair_steps(
         step = min(slope / eta, room_up, room_down)
         s[li, i] = upper[li, i] if step >= room_up else s[li, i] + step
         s[lj, j] = lower[lj, j] if step >= room_down else s[lj, j] - step
-        _shift(F, row[left : left + middle], other_row[left : left + middle], step, 0)
-        if n > middle:
-            _shift(F, row[right : right + n - middle], other_row[right : right + n - middle], step, middle)
+        _shift(F, row[left : left + cut], other_row[left : left + cut], step, 0)
+        if n > cut:
+            _shift(F, row[right : right + n - cut], other_row[right : right + n - cut], step, cut)
         _refresh(linear, ridge, lower, upper, s, group, rise, fall, i)
         _refresh(linear, ridge, lower, upper, s, group, rise, fall, j)
         gained += step * (slope - 0.5 * eta * step)

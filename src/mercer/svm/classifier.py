@@ -45,6 +45,24 @@ def _offers_probability(estimator: "Classifier") -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class Task:
+    """A binary machine to train: its positive class, its points (None: all), and whether both sides have any."""
+
+    positive: int
+    members: Index | None
+    contested: bool
+
+    def signs(self, codes: Index) -> Vector:
+        """+1 for points of the positive class, -1 for the others, (n,)."""
+        return np.where((codes if self.members is None else codes[self.members]) == self.positive, 1.0, -1.0)
+
+    def without_rival(self, codes: Index) -> float:
+        """The constant answer of a machine that saw one class only, as may happen in a fold: +1, -1, or 0 for none."""
+        signs = self.signs(codes)
+        return float(signs[0]) if len(signs) else 0.0
+
+
 @dataclass
 class Trained:
     """Binary machines of one training run: expansion in LIBSVM's layout, intercepts, and where they come from."""
@@ -137,20 +155,18 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         """Whether there is a machine for each of three or more pairs."""
         return self.multiclass == "ovo" and len(self.classes_) > 2
 
-    def _tasks(self, codes: Index) -> list[tuple[Index | None, Vector | None]]:
-        """Points (None: all) and signs (None: one class is missing) of every binary machine."""
+    def _tasks(self, codes: Index) -> list[Task]:
+        """Every binary machine: its points and whether both its classes are there."""
         k = len(self.classes_)
+        sizes = np.bincount(codes, minlength=k).tolist()
         if not self._paired:
-            positive = range(1) if k == 2 else range(k)
-            signs = [np.where(codes == c, 1.0, -1.0) for c in positive]
-            return [(None, s if abs(s.sum()) < len(s) else None) for s in signs]
-        of_class = [np.flatnonzero(codes == c) for c in range(k)]
-        tasks: list[tuple[Index | None, Vector | None]] = []
-        for i, j in zip(*pairwise.pairs_of(k)):
-            a, b = of_class[i], of_class[j]
-            rivals = np.concatenate([np.ones(len(a)), -np.ones(len(b))]) if len(a) and len(b) else None
-            tasks.append((np.concatenate([a, b]), rivals))
-        return tasks
+            return [Task(c, None, 0 < sizes[c] < len(codes)) for c in (range(1) if k == 2 else range(k))]
+        order = np.argsort(codes, kind="stable")
+        of_class = [order[block] for block in pairwise.blocks_of(np.asarray(sizes))]
+        return [
+            Task(i, np.concatenate([of_class[i], of_class[j]]), sizes[i] > 0 and sizes[j] > 0)
+            for i, j in zip(*(side.tolist() for side in pairwise.pairs_of(k)))
+        ]
 
     def _train(
         self, training: TrainingSet, codes: Index, weights: Vector | None, index: Index | None, monitor: Monitor
@@ -159,36 +175,36 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         tasks = self._tasks(codes)
         starts = self._starts(len(tasks)) if index is None else [None] * len(tasks)
         results = self._train_from_points(training, codes, weights, index, monitor)
-        rest = [task for task, (_, signs) in enumerate(tasks) if signs is not None and task not in results]
+        rest = [number for number, task in enumerate(tasks) if task.contested and number not in results]
         if rest and (len(tasks) > 1 or self.probability):
             training.share(codes if index is None and self._paired else None)
 
-        def train(task: int) -> tuple[Problem, Solution]:
-            members, signs = tasks[task]
-            assert signs is not None
+        def train(number: int) -> tuple[Problem, Solution]:
+            members = tasks[number].members
+            signs = tasks[number].signs(codes)
             where = members if index is None else (index if members is None else index[members])
             own = weights if members is None or weights is None else weights[members]
             problem = self._problem(training.gram(where), signs, own)
-            return problem, self._solve(problem, monitor, starts[task])
+            return problem, self._solve(problem, monitor, starts[number])
 
         if rest:
             _ = training.whole  # computed before the threads part
-            for task, (problem, solution) in zip(rest, threads.run(train, [(task,) for task in rest])):
-                results[task] = problem, solution, problem.box
+            for number, (problem, solution) in zip(rest, threads.run(train, [(number,) for number in rest])):
+                results[number] = problem, solution, problem.box
         coefficients: list[Vector] = []
         intercept = np.zeros(len(tasks))
-        for task, (members, _) in enumerate(tasks):
-            if task in results:
-                solution = results[task][1]
+        for number, task in enumerate(tasks):
+            if number in results:
+                solution = results[number][1]
                 scale = self._scale(solution)
                 coefficients.append(solution.coefficients / scale if scale != 1.0 else solution.coefficients)
-                intercept[task] = float(solution.bias) / scale
+                intercept[number] = float(solution.bias) / scale
             else:
-                coefficients.append(np.zeros(len(codes) if members is None else len(members)))
-                intercept[task] = self._without_rival(codes, members, task)
-        machines = [results[task] for task in sorted(results)]
+                coefficients.append(np.zeros(len(codes) if task.members is None else len(task.members)))
+                intercept[number] = task.without_rival(codes)
+        machines = [results[number] for number in sorted(results)]
         problems, solutions, boxes = [m[0] for m in machines], [m[1] for m in machines], [m[2] for m in machines]
-        support, counts, dual = self._expansion(codes, [m for m, _ in tasks], coefficients)
+        support, counts, dual = self._expansion(codes, coefficients)
         return Trained(support, counts, dual, intercept, problems, solutions, boxes)
 
     def _train_from_points(
@@ -197,21 +213,11 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         """The machines small enough for one compiled call each, by their number; none unless overridden."""
         return {}
 
-    def _without_rival(self, codes: Index, members: Index | None, task: int) -> float:
-        """The constant answer of a machine that saw one class only, as may happen in a fold: +1, -1, or 0 for none."""
-        present = codes if members is None else codes[members]
-        if len(present) == 0:
-            return 0.0
-        first = int(pairwise.pairs_of(len(self.classes_))[0][task]) if self._paired else task
-        return 1.0 if (present == first).all() else -1.0
-
-    def _expansion(
-        self, codes: Index, members: list[Index | None], coefficients: list[Vector]
-    ) -> tuple[Index, Counts, Matrix]:
+    def _expansion(self, codes: Index, coefficients: list[Vector]) -> tuple[Index, Counts, Matrix]:
         """Support vectors by class and index, their number in each class, and the dual coefficients."""
         k = len(self.classes_)
         if self._paired:
-            return pairwise.lay_out(codes, [m for m in members if m is not None], coefficients, k)
+            return pairwise.lay_out(codes, coefficients, k)
         rows = np.stack(coefficients)
         support = np.flatnonzero(rows.any(axis=0))
         support = support[np.argsort(codes[support], kind="stable")]
@@ -249,11 +255,10 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         fold = probability.folds(codes, min(FOLDS, len(codes)), random)
         values = probability.held_out_values(fold, machines, train)
         self._probA, self._probB = np.empty(machines), np.empty(machines)
-        for task, (members, _) in enumerate(self._tasks(codes)):
-            own = np.arange(len(codes)) if members is None else members
-            first = int(pairwise.pairs_of(len(self.classes_))[0][task]) if self._paired else task
-            self._probA[task], self._probB[task] = probability.fit_sigmoid(
-                values[own, task], codes[own] == first, None if weights is None else weights[own]
+        for number, task in enumerate(self._tasks(codes)):
+            own = np.arange(len(codes)) if task.members is None else task.members
+            self._probA[number], self._probB[number] = probability.fit_sigmoid(
+                values[own, number], codes[own] == task.positive, None if weights is None else weights[own]
             )
 
     def _held_out(self, training: TrainingSet, part: Trained, support: Index, outside: Index) -> Matrix:

@@ -5,6 +5,7 @@ rows of a matrix that all pairs share where values are dear.  Larger pairs are l
 """
 
 import time
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from mercer.estimation.pairwise import pairs_of
 from mercer.estimation.training import TrainingSet
 from mercer.problems import Problem
 from mercer.solvers.monitor import Monitor
-from mercer.solvers.pair_steps import on_demand
+from mercer.solvers.pair_steps import ALL_ROWS, on_demand
 from mercer.solvers.pairs import PairSolution, solve_pairs, solve_stored_pairs
 from mercer.solvers.solution import Solution, Stopped
 
@@ -24,6 +25,8 @@ Index = NDArray[np.intp]
 NAME = "pairs"
 # Pairs of more points are better solved by working sets.
 STORED_POINTS = 6000
+# Small pairs of so many points in all share one matrix.
+SHARED_POINTS = 2048
 
 
 def train_pairs(
@@ -41,16 +44,16 @@ def train_pairs(
     codes and box (n,) belong to the training points at `index` (None: all).  Coefficients come in the order of class i,
     then class j; for two classes in the order of the points.
     """
-    counts = np.bincount(codes, minlength=classes)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    if np.sort(counts[counts > 0])[:2].sum() > STORED_POINTS:
+    counts = np.bincount(codes, minlength=classes).tolist()
+    if sum(sorted(count for count in counts if count)[:2]) > STORED_POINTS:
         return {}
     tiles = training.tiles()
     if tiles is None:
         return {}
+    starts = [0, *accumulate(counts)]
     stretches = {
-        pair: (int(starts[i]), int(counts[i]), int(starts[j]), int(counts[j]))
-        for pair, (i, j) in enumerate(zip(*pairs_of(classes)))
+        pair: (starts[i], counts[i], starts[j], counts[j])
+        for pair, (i, j) in enumerate(zip(*(side.tolist() for side in pairs_of(classes))))
         if counts[i] and counts[j]
     }
     order = np.argsort(codes, kind="stable")
@@ -60,7 +63,13 @@ def train_pairs(
     machines: dict[int, PairSolution | None] = {}
     if small:
         points = order if index is None else index[order]
-        found = solve_pairs(tiles, points, list(small.values()), own_box, tol, max_iter, monitor.go_on)
+        largest = max(s[1] + s[3] for s in small.values())
+        if len(small) > 1 and largest <= ALL_ROWS and len(points) <= SHARED_POINTS:
+            # Pairs this small need all their values, and every class is in several pairs: compute each value once.
+            matrix = tiles.fill(points, points, np.empty((len(points), len(points)), tiles.dtype))
+            found = solve_stored_pairs(matrix, list(small.values()), own_box, tol, max_iter, monitor.go_on)
+        else:
+            found = solve_pairs(tiles, points, list(small.values()), own_box, tol, max_iter, monitor.go_on)
         machines |= dict(zip(small, found))
     rest = {p: s for p, s in stretches.items() if p not in small and s[1] + s[3] <= STORED_POINTS}
     if rest and classes > 2 and index is None:
