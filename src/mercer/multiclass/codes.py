@@ -1,0 +1,320 @@
+"""Code matrices: which binary machines stand for k classes, and how good a set of them is.
+
+A code is M (k, F) with entries +1, -1 and 0.  Machine a is trained on the points whose class has M_ca != 0, with that
+entry as label (Rifkin 2002, section 4.2.2; Allwein, Schapire and Singer 2000):
+
+    "ova"       F = k              one class against the rest
+    "ava"       F = k (k - 1)/2    every class against every other; zeros elsewhere
+    "complete"  F = 2^(k-1) - 1    every split of the classes, up to exchange of the two sides
+    "dense"     F = 10 log2 k      random +-1, the best of 10,000 draws
+    "sparse"    F = 15 log2 k      random, 0 with probability 1/2, the best of 10,000 draws
+    "bch"       F = 63             words of a BCH code (`mercer.multiclass.bch`)
+
+"Best" is the largest row distance
+
+    rho = min over pairs of classes r, s of  sum_a (1 - M_ra M_sa)/2 ,
+
+where a zero counts one half; a code without zeros corrects floor((rho - 1)/2) wrong machines.  Two columns that are
+equal or opposite are one machine twice, so that their errors come together: they are avoided where so many different
+columns exist.  Every column must have both signs: a random one that has not is drawn again at once, not the whole
+matrix (Rifkin 2002, section 4.3).
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercer.errors import InvalidInput
+
+Code = NDArray[np.int8]
+
+NAMES = ("ova", "ava", "complete", "dense", "sparse", "bch")
+MOST_COMPLETE = 20  # classes for which all 2^(k-1) - 1 columns are written down
+DRAWS = 10_000
+FEW_CLASSES = 7  # up to here the list of all columns is short, and codes take a good part of it
+SCORED_AT_ONCE = 1 << 23  # entries of random codes and of their products held together
+
+
+# The codes --------------------------------------------------------------------------------------------------------
+
+
+def make_code(code: str | ArrayLike, classes: int, seed: Any = None) -> Code:
+    """The code matrix (k, F) of a name, or a given matrix after `check`.
+
+    `seed` decides the random codes.  Two classes have one split, whatever the name.
+    """
+    if not isinstance(code, str):
+        return check(code, classes)
+    if classes < 2:
+        raise InvalidInput(f"a code needs at least two classes, got {classes}")
+    if code not in NAMES:
+        raise InvalidInput(
+            f"code={code!r} is not known: use one of {', '.join(NAMES)}, or a matrix (classes, machines)"
+        )
+    if code == "ova":
+        return one_versus_all(classes)
+    if code == "ava":
+        return all_versus_all(classes)
+    if code == "complete":
+        return complete(classes)
+    if code == "bch":
+        from mercer.multiclass.bch import bch
+
+        return bch(classes)
+    return random_code(classes, sparse=code == "sparse", seed=seed)
+
+
+def one_versus_all(classes: int) -> Code:
+    """+1 on the diagonal, -1 elsewhere; (2, 1) for two classes, whose machines would be the same twice."""
+    M = (2 * np.eye(classes, dtype=np.int8) - 1).astype(np.int8)
+    return M[:, 1:] if classes == 2 else M
+
+
+def all_versus_all(classes: int) -> Code:
+    """Column (i, j), i < j in lexical order: +1 for class i, -1 for class j, 0 elsewhere."""
+    if classes == 2:
+        return one_versus_all(2)
+    first, second = np.triu_indices(classes, 1)
+    M = np.zeros((classes, len(first)), dtype=np.int8)
+    M[first, np.arange(len(first))] = 1
+    M[second, np.arange(len(first))] = -1
+    return M
+
+
+def complete(classes: int) -> Code:
+    """Every split of the classes into two sides, once: the first class is +1, the others count in binary."""
+    if classes == 2:
+        return one_versus_all(2)
+    if classes > MOST_COMPLETE:
+        raise InvalidInput(
+            f"code='complete' has 2^{classes - 1} - 1 machines for {classes} classes; it is offered up to "
+            f"{MOST_COMPLETE} classes: use 'dense' or 'bch'"
+        )
+    number = np.arange(2 ** (classes - 1) - 1)
+    bits = (number[None, :] >> np.arange(classes - 2, -1, -1)[:, None]) & 1
+    return np.vstack([np.ones_like(number), 2 * bits - 1]).astype(np.int8)
+
+
+def random_code(
+    classes: int, columns: int | None = None, *, sparse: bool = False, draws: int = DRAWS, seed: Any = None
+) -> Code:
+    """The random code of largest row distance among `draws`: dense (+-1), or sparse (0 half of the time).
+
+    Default lengths are ceil(10 log2 k) and ceil(15 log2 k), and never more than there are different columns.  No
+    column is equal or opposite to another; no row of a sparse code is all zero, and no two classes are alike.
+    """
+    if classes == 2:
+        return one_versus_all(2)
+    different = (3**classes - 2 ** (classes + 1) + 1) // 2 if sparse else 2 ** (classes - 1) - 1
+    usual = int(np.ceil((15 if sparse else 10) * np.log2(classes)))
+    F = min(columns if columns is not None else usual, different)
+    if F < 1 or (not sparse and classes > 2**F):
+        raise InvalidInput(f"columns={columns} are too few to tell {classes} classes apart")
+    random = np.random.default_rng(seed)
+    if different == F and not sparse:
+        return complete(classes)
+    if different == F:
+        draws = 1
+    few = different if classes <= FEW_CLASSES else 1
+    # Beyond some hundred classes all draws have nearly the same distance, and each costs k^2 F operations.
+    draws = max(1, min(draws, int(2e10 / (classes**2 * F))))
+    batch = max(1, min(draws, SCORED_AT_ONCE // (classes * (F + classes)), SCORED_AT_ONCE // few))
+    best, distance = None, -1.0
+    for start in range(0, draws, batch):
+        drawn = _draw(random, min(batch, draws - start), classes, F, sparse)
+        rho = row_distances(drawn)
+        at = int(np.argmax(rho))
+        if rho[at] > distance:
+            best, distance = drawn[at].copy(), float(rho[at])
+    assert best is not None
+    if distance <= 0:
+        raise InvalidInput(f"no random code of {F} columns told {classes} classes apart: give more columns")
+    return best
+
+
+def _draw(random: np.random.Generator, count: int, k: int, F: int, sparse: bool) -> Code:
+    """Random codes (count, k, F) whose columns have both signs and differ from one another up to sign."""
+    codes = _from_all(random, count, k, F, sparse) if k <= FEW_CLASSES else _one_by_one(random, count, k, F, sparse)
+    if sparse:
+        # A row of zeros belongs to no machine: it is F/2 from all others, yet nothing is trained on it.
+        idle = np.any(np.all(codes == 0, axis=1), axis=1)
+        if np.any(idle):
+            codes[idle] = _draw(random, int(idle.sum()), k, F, sparse).transpose(0, 2, 1)
+    return codes.transpose(0, 2, 1)
+
+
+def _one_by_one(random: np.random.Generator, count: int, k: int, F: int, sparse: bool) -> Code:
+    """Columns (count, F, k) drawn independently; those that will not do are drawn again."""
+    codes = _entries(random, (count, F, k), sparse)
+    bad = _one_sided(codes)
+    while bad.any():
+        while bad.any():
+            codes[bad] = _entries(random, (int(bad.sum()), k), sparse)
+            bad[bad] = _one_sided(codes[bad])
+        bad = _repeated(codes)
+    return codes
+
+
+def _from_all(random: np.random.Generator, count: int, k: int, F: int, sparse: bool) -> Code:
+    """The same law where most columns there are will be taken: drawn without replacement from the list of all."""
+    values = np.array([-1, 0, 1] if sparse else [-1, 1], dtype=np.int8)
+    every = values[np.indices((len(values),) * k).reshape(k, -1).T]
+    first = np.take_along_axis(every, (every != 0).argmax(axis=1)[:, None], axis=1)[:, 0]
+    every = every[(first == 1) & ~_one_sided(every)]
+    # The column of largest log-probability plus Gumbel noise, then the next: sampling without replacement.
+    weight = np.log(np.where(every == 0, 0.5, 0.25)).sum(axis=1) if sparse else np.zeros(len(every))
+    keys = weight + random.gumbel(size=(count, len(every)))
+    chosen = np.argpartition(-keys, F - 1, axis=1)[:, :F]
+    signs = random.choice(np.array([-1, 1], dtype=np.int8), size=(count, F, 1))
+    return np.asarray(every[chosen] * signs)
+
+
+def _entries(random: np.random.Generator, shape: tuple[int, ...], sparse: bool) -> Code:
+    drawn = random.integers(0, 4 if sparse else 2, size=shape, dtype=np.int8)
+    return np.array([0, 0, 1, -1] if sparse else [1, -1], dtype=np.int8)[drawn]
+
+
+def _one_sided(columns: Code) -> NDArray[np.bool_]:
+    """Whether a column (..., k) lacks +1 or -1."""
+    return np.asarray((columns.max(axis=-1) < 1) | (columns.min(axis=-1) > -1))
+
+
+def _repeated(codes: Code) -> NDArray[np.bool_]:
+    """Which columns of codes (count, F, k) repeat an earlier one of the same code, up to sign: (count, F)."""
+    count, F, k = codes.shape
+    leading = np.take_along_axis(codes, (codes != 0).argmax(axis=-1)[..., None], axis=-1)
+    words = np.ascontiguousarray(codes * leading).view(np.dtype((np.void, k)))[..., 0]
+    repeated = np.zeros((count, F), dtype=np.bool_)
+    for own, mark in zip(words, repeated):
+        mark[:] = True
+        mark[np.unique(own, return_index=True)[1]] = False
+    return repeated
+
+
+def row_distances(codes: ArrayLike) -> NDArray[np.float64]:
+    """The row distance rho of codes (..., k, F): (...,)."""
+    M = np.asarray(codes, dtype=np.float32)
+    k, F = M.shape[-2:]
+    products = M @ np.swapaxes(M, -1, -2)
+    products[..., np.arange(k), np.arange(k)] = -np.inf
+    return np.asarray((F - products.max(axis=(-2, -1))) / 2.0, dtype=np.float64)
+
+
+# Checks and audits ------------------------------------------------------------------------------------------------
+
+
+def check(matrix: ArrayLike, classes: int | None = None) -> Code:
+    """A given code as (k, F) of small integers, or InvalidInput that says what is wrong with it and where."""
+    given = np.asarray(matrix)
+    if given.ndim != 2 or given.shape[1] == 0:
+        raise InvalidInput(f"the code must be a matrix (classes, machines), got shape {given.shape}")
+    if given.dtype.kind not in "iufb" or not np.isin(given, (-1, 0, 1)).all():
+        raise InvalidInput("the code may hold +1, -1 and 0 only (0: the class takes no part in that machine)")
+    if given.shape[0] < 2:
+        raise InvalidInput("the code has one row; it needs a row for each of at least two classes")
+    if classes is not None and given.shape[0] != classes:
+        raise InvalidInput(
+            f"the code has {given.shape[0]} rows, but there are {classes} classes: give one row for each"
+        )
+    M = given.astype(np.int8)
+    lacking = np.flatnonzero(_one_sided(M.T))
+    if lacking.size:
+        column = int(lacking[0])
+        sign = "+1" if M[:, column].max() < 1 else "-1"
+        raise InvalidInput(f"column {column} of the code has no {sign}: every machine needs both sides")
+    rows, first = np.unique(M, axis=0, return_index=True)
+    if len(rows) < len(M):
+        second = min(set(range(len(M))) - set(first.tolist()))
+        twin = int(np.flatnonzero((M[second] == M).all(axis=1))[0])
+        raise InvalidInput(f"rows {twin} and {second} of the code are equal: no decoder can tell these classes apart")
+    idle = np.flatnonzero(~M.any(axis=1))
+    if idle.size:
+        raise InvalidInput(f"row {int(idle[0])} of the code is all zero: no machine would see that class")
+    return M
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a code is worth before any machine is trained.
+
+    distance: rho; corrects: wrong machines that Hamming decoding always mends (codes without zeros); zeros: share of
+    zero entries; one_sided: columns without both signs; equal, opposite: pairs of columns that are one machine twice;
+    unseparated: pairs of classes that no machine has on different sides; symmetric: whether, with a column, all its
+    permutations over the classes are there too, up to sign; widest: the largest number of columns in which two
+    classes differ.
+    """
+
+    classes: int
+    machines: int
+    distance: float
+    corrects: int
+    zeros: float
+    one_sided: int
+    equal: int
+    opposite: int
+    unseparated: int
+    symmetric: bool
+    widest: int
+
+    @property
+    def clean(self) -> bool:
+        """No column one-sided, equal or opposite to another."""
+        return self.one_sided == self.equal == self.opposite == 0
+
+
+def audit(matrix: ArrayLike) -> Audit:
+    """Look a code (k, F) over; it need not be valid."""
+    M = np.asarray(matrix, dtype=np.int8)
+    k, F = M.shape
+    wide = M.astype(np.float64)
+    upper = np.triu_indices(k, 1)
+    differ = ((np.abs(wide) @ np.abs(wide).T - wide @ wide.T) / 2.0)[upper]
+    plain, counts = np.unique(M, axis=1, return_counts=True)
+    words = {column.tobytes(): int(count) for column, count in zip(np.ascontiguousarray(plain.T), counts)}
+    opposite = sum(
+        count * words.get((-column).tobytes(), 0) for column, count in zip(np.ascontiguousarray(plain.T), counts)
+    )
+    distance = float(row_distances(M)) if k > 1 else 0.0
+    return Audit(
+        classes=k,
+        machines=F,
+        distance=distance,
+        corrects=max(0, int((distance - 1) // 2)) if M.all() else 0,
+        zeros=float(np.mean(M == 0)),
+        one_sided=int(_one_sided(M.T).sum()),
+        equal=int(sum(count * (count - 1) // 2 for count in words.values())),
+        opposite=int(opposite) // 2,
+        unseparated=int(np.sum(differ == 0)),
+        symmetric=class_symmetric(M),
+        widest=int(differ.max(initial=0)),
+    )
+
+
+def class_symmetric(matrix: ArrayLike) -> bool:
+    """Whether the code is closed under permutation of the classes, up to the sign of columns.
+
+    A zero-free symmetric code of least-squares machines decides like one-versus-all (Rifkin 2002, section 4.4).
+    """
+    M = np.asarray(matrix, dtype=np.int8)
+    leading = np.take_along_axis(M, (M != 0).argmax(axis=0)[None, :], axis=0)
+    columns, counts = np.unique(M * leading, axis=1, return_counts=True)
+    # Exchanging two neighbouring classes generates all permutations.
+    for row in range(M.shape[0] - 1):
+        swapped = columns.copy()
+        swapped[[row, row + 1]] = columns[[row + 1, row]]
+        leading = np.take_along_axis(swapped, (swapped != 0).argmax(axis=0)[None, :], axis=0)
+        again, order = np.unique(swapped * leading, axis=1, return_inverse=True)
+        if again.shape != columns.shape or not np.array_equal(again, columns):
+            return False
+        if not np.array_equal(counts[np.argsort(order.ravel(), kind="stable")], counts):
+            return False
+    return True
+
+
+def separated(matrix: ArrayLike) -> dict[tuple[int, int], NDArray[np.intp]]:
+    """For every pair of classes r < s, the machines that have them on different sides."""
+    M = np.asarray(matrix)
+    return {(r, s): np.flatnonzero(M[r] * M[s] < 0) for r, s in combinations(range(M.shape[0]), 2)}
