@@ -83,6 +83,12 @@ def choose(kernel: Kernel, C: Any, X: Any, matrix: Any, task: Task) -> Chosen:
     return _by_path(kernel, C, X, matrix, task)
 
 
+def settled(kernel: Kernel, C: Any, X: Any, matrix: Any, task: Task) -> Kernel:
+    """The kernel with all its widths, those to be chosen by leave-one-out from the exact machine."""
+    kernel = kernel if matrix is not None else with_median(kernel, X)
+    return _by_descent(kernel, C, X, task).kernel if kernel.placeholders else kernel
+
+
 def linear_features(kernel: Kernel, X: Any, constant: float) -> Array | None:
     """F (n, d) with K + constant = F F', dense, where the kernel is linear and d + 1 < n; else None."""
     if not is_linear(kernel) or X.shape[1] + 1 >= X.shape[0]:

@@ -16,7 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from mercer.errors import InvalidInput
 from mercer.estimation.weights import class_weights, point_weights, sample_weights
 from mercer.least_squares.machine import Array, Basis, LeastSquaresMachine
-from mercer.selection.least_squares_bounds import one_versus_all, possible_class_errors, possible_errors
+from mercer.selection.bounds.leave_one_out import possible_errors
+from mercer.selection.bounds.multiclass import one_versus_all, possible_class_errors
 
 
 class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
@@ -34,6 +35,8 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
     bias : "free" (or True), "none" (or False), or "penalised" (by 1/2 b^2).
     basis : function of X (n, d) that returns (n, q) columns outside the penalty: the semiparametric part.
     class_weight : as in scikit-learn.
+    approximation : None for the exact machine, a low-rank kernel such as Nystrom(1000) from `mercer.lowrank`, or "auto"
+        to let size and memory decide.
     solver : "auto", or the name of one of mercer.solvers, such as "cholesky" or "conjugate_gradient".
     tol : relative duality gap at which an iterative solver stops.
     max_time : seconds after which it stops anyway.
@@ -49,6 +52,9 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
     coef_ : weight vectors of a linear kernel.
     basis_coef_ : coefficients (q,) or (q, k) of the basis.
     C_, kernel_ : what was used, given or chosen.
+    approximation_, approximation_reason_ : the approximation used, None for the exact machine, and why; with one,
+        `dual_coef_` is on the landmarks `support_vectors_`, rows `support_` of X where they are points of it, or it is
+        the weights of the features where `support_vectors_` is None; `feature_map_` computes the features.
     loo_predictions_, loo_residuals_ : exact leave-one-out outputs and residuals, (n,) or (n, k).
     loo_error_ : leave-one-out misclassification rate.
     gcv_ : generalised cross-validation.
@@ -77,6 +83,7 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
         bias: Any = "free",
         basis: Basis | None = None,
         class_weight: Any = None,
+        approximation: Any = None,
         solver: str = "auto",
         tol: float = 1e-8,
         max_time: float | None = None,
@@ -92,6 +99,7 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
         self.bias = bias
         self.basis = basis
         self.class_weight = class_weight
+        self.approximation = approximation
         self.solver = solver
         self.tol = tol
         self.max_time = max_time
@@ -147,7 +155,8 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
         # At the optimum f = y - R c, so the outputs at the training points need no kernel value.
         weights = np.ones(len(task.Y)) if task.weights is None else task.weights
         used = weights > 0
-        Y, c, K, ridge = task.Y[used], self._coefficients[used], diagonal[used], 1.0 / (self.C_ * weights[used])
+        all_c = self._coefficients if self.approximation_ is None else self.solution_.coefficients
+        Y, c, K, ridge = task.Y[used], all_c[used], diagonal[used], 1.0 / (self.C_ * weights[used])
         f = Y - ridge[:, None] * c
         if f.shape[1] == 1:
             possible = possible_errors(Y[:, 0], f[:, 0], K, ridge)
@@ -156,6 +165,9 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
         return float(np.sum(weights[used] * possible) / np.sum(weights))
 
     def _kernel_diagonal(self) -> Array:
+        if self.approximation_ is not None:
+            Z = self._training_features()
+            return np.asarray(np.einsum("ij,ij->i", Z, Z))
         if self.X_fit_ is not None and self._kind != "function":
             return np.asarray(self.kernel_.diagonal(self.X_fit_), dtype=np.float64)
         return np.diagonal(self._matrix).astype(np.float64)

@@ -3,9 +3,13 @@
 The machine f(x) = sum_i c_i k(x, x_i) + b + g(x)'beta solves one linear system (see `mercer.problems.least_squares`)
 for all its outputs at once.  Leave-one-out comes from the same matrix: it is there at once where it was used to choose
 parameters, and otherwise computed when `loo_predictions_`, `loo_residuals_`, `loo_error_` or `gcv_` is first read.
+
+With an `approximation` the same is done for the low-rank kernel K~ = Z Z' of its feature map, through systems of the
+size of the features; the expansion is then on the landmarks.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,12 +26,15 @@ from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.estimation import advice, prediction, validation
 from mercer.estimation.callbacks import watching
 from mercer.estimation.convergence import warn_if_stopped
+from mercer.estimation.reduction import Reduction, machine_of, reduce
 from mercer.estimation.similarity import NAMES, Kind, evaluate, gamma_of, is_linear, kind_of
 from mercer.estimation.weights import refuse_negative
 from mercer.gram import Gram
 from mercer.gram.memory import budget, show
-from mercer.kernels import Kernel, Precomputed, as_kernel
+from mercer.kernels import Kernel, Linear, Precomputed, as_kernel
 from mercer.least_squares import choosing, solving
+from mercer.lowrank.approximations import Approximation
+from mercer.lowrank.feature_map import FeatureMap
 from mercer.problems.least_squares import LeastSquares
 from mercer.selection.leave_one_out import LeaveOneOut, leave_one_out, linear_leave_one_out
 from mercer.solvers.monitor import Monitor
@@ -49,6 +56,7 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     coef0: float
     bias: Any
     basis: Basis | None
+    approximation: Any
     solver: str
     tol: float
     max_time: float | None
@@ -64,6 +72,7 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         "coef0": [Interval(Real, None, None, closed="neither")],
         "bias": [StrOptions({"free", "none", "penalised"}), "boolean"],
         "basis": [callable, None],
+        "approximation": [Approximation, StrOptions({"auto"}), None],
         "solver": [StrOptions({"auto", *solving.SOLVERS})],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
@@ -79,6 +88,9 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     _kind: Kind
     _targets: Array
     _loo: LeaveOneOut | None
+    _points: Any
+    approximation_: Approximation | None
+    feature_map_: FeatureMap | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -100,21 +112,41 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         border = np.hstack([np.ones((len(Y), 1)), columns]) if bias == "free" else columns
         task = choosing.Task(Y, weights, border, 1.0 if bias == "penalised" else 0.0, self.memory)
         with threads.limit(self.n_jobs), watching(self, X, Y, self.max_time) as monitor:
-            chosen = choosing.choose(kernel, self.C, points, matrix, task)
+            if self.approximation is not None:
+                kernel = choosing.settled(kernel, self.C, points, matrix, task)
+            reduction, self.approximation_reason_ = reduce(
+                self.approximation, kind, kernel, points, y=Y, weights=weights, memory=self.memory
+            )
+            seen, inner = points, kernel
+            if reduction is not None:
+                seen, inner = self._features(reduction, points), Linear()
+            chosen = choosing.choose(inner, self.C, seen, matrix, task)
             choice = solving.choose(
-                self.solver,
-                chosen.kernel,
-                points,
-                matrix,
-                C=chosen.C,
-                memory=self.memory,
-                precision=self.precision,
+                self.solver, chosen.kernel, seen, matrix, C=chosen.C, memory=self.memory, precision=self.precision
             )
             problem = LeastSquares(choice.gram, Y, chosen.C, weights, bias, columns)
             solution = self._solution(problem, choice, chosen, monitor)
+            chosen = chosen if reduction is None else replace(chosen, kernel=kernel)
         if kind == "features" and not is_linear(chosen.kernel):
             advice.on_scales(chosen.kernel, points)
-        self._keep(X, matrix, chosen, choice, task, solution)
+        self._keep_certificate(chosen, choice, solution)
+        self._matrix, self._task, self._targets, self._trained_on = matrix, task, task.Y, len(task.Y)
+        if reduction is None:
+            self._keep(X, solution)
+        else:
+            self._keep_reduced(reduction, points, seen, solution)
+        self._publish()
+
+    def _features(self, reduction: Reduction, points: Any) -> Array:
+        """Z (n, p), where it fits."""
+        n, p = int(points.shape[0]), reduction.feature_map.dimension
+        allowed = 3 * budget(None) if self.memory is None else budget(self.memory)
+        if 8 * n * p > allowed:
+            raise BudgetTooSmall(
+                f"{p} features of {n} points take {show(8 * n * p)}, memory allows {show(allowed)}: take fewer "
+                "landmarks, or raise memory"
+            )
+        return np.asarray(reduction.feature_map.features(points))
 
     def _solution(
         self, problem: LeastSquares, choice: solving.Choice, chosen: choosing.Chosen, monitor: Monitor
@@ -152,24 +184,11 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             raise InvalidInput(f"basis must return finite values of shape (n, q) for n = {n} points.")
         return values
 
-    def _keep(
-        self,
-        X: Any,
-        matrix: Any,
-        chosen: choosing.Chosen,
-        choice: solving.Choice,
-        task: choosing.Task,
-        solution: Solution,
-    ) -> None:
-        """Store the machine, its certificate and what was chosen on the way."""
-        coefficients, intercepts = solution.coefficients, np.asarray(solution.bias)
-        if not (np.isfinite(coefficients).all() and np.isfinite(intercepts).all()):
+    def _keep_certificate(self, chosen: choosing.Chosen, choice: solving.Choice, solution: Solution) -> None:
+        """Store the certificate and what was chosen on the way."""
+        if not (np.isfinite(solution.coefficients).all() and np.isfinite(np.asarray(solution.bias)).all()):
             raise InvalidInput("the solution is not finite: the data may hold very large values; scale them first.")
-        self.X_fit_ = X if self._kind != "precomputed" else None
-        self._matrix, self._task, self._targets = matrix, task, task.Y
-        self._coefficients, self._intercepts = coefficients, intercepts
         self._basis_coefficients = np.asarray(solution.multipliers["basis"])
-        self._trained_on = len(task.Y)
         self.kernel_, self.C_ = chosen.kernel, chosen.C
         self.loo_surface_, self.path_ = chosen.surface, chosen.path
         self._loo = chosen.leave_one_out
@@ -177,7 +196,24 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         self.n_iter_, self.solution_, self.history_ = solution.iterations, solution, solution.history
         self.solver_ = f"{solution.solver}: {solution.details.get('reason', choice.reason)}"
         self.stopped_ = warn_if_stopped([solution], -1, self.max_time)
-        self._publish()
+
+    def _keep(self, X: Any, solution: Solution) -> None:
+        """Store the exact machine."""
+        self.X_fit_ = X if self._kind != "precomputed" else None
+        self._coefficients, self._intercepts = solution.coefficients, np.asarray(solution.bias)
+        self.approximation_ = self.feature_map_ = self._points = None
+        for name in ("support_", "support_vectors_"):
+            vars(self).pop(name, None)
+
+    def _keep_reduced(self, reduction: Reduction, points: Any, Z: Array, solution: Solution) -> None:
+        """Store the machine on landmarks or features; the points stay at hand for leave-one-out."""
+        machine = machine_of(reduction.feature_map, Z.T @ solution.coefficients)
+        self._coefficients = machine.coefficients
+        self._intercepts = np.asarray(solution.bias) + machine.constant
+        self.X_fit_ = self.support_vectors_ = machine.points
+        self.approximation_, self.feature_map_, self._points = reduction.approximation, reduction.feature_map, points
+        index = reduction.index
+        self.support_ = np.empty(0, dtype=np.intp) if index is None else index
 
     def _publish(self) -> None:
         """Set `dual_coef_` and `intercept_` in the shape the user sees."""
@@ -195,6 +231,9 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         elif self._kind == "function":
             m = len(X) if isinstance(X, list) else np.shape(X)[0]
             values = evaluate(self.kernel, X, self.X_fit_, m, len(c)) @ c
+        elif self.X_fit_ is None:
+            assert self.feature_map_ is not None
+            values = self.feature_map_.multiply(X, c)
         else:
             precision = "float32" if self.precision == "float32" else "float64"
             points = validation.working_form(self.X_fit_)
@@ -211,7 +250,7 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     @property
     def coef_(self) -> Any:
         """Weight vector (d,) or vectors (k, d) of a linear kernel."""
-        if not is_linear(getattr(self, "kernel_", None)):
+        if not is_linear(getattr(self, "kernel_", None)) or self.X_fit_ is None:
             raise AttributeError("coef_ is only available when using a linear kernel")
         weights = np.asarray(self.X_fit_.T @ self._coefficients).T
         return weights[0] if len(weights) == 1 else weights
@@ -219,10 +258,10 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     # Leave-one-out ---------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> Any:
-        """A given matrix does not travel with the machine; its leave-one-out does once it has been read."""
+        """A given matrix, and points that are not landmarks, do not travel; leave-one-out does once it was read."""
         state = super().__getstate__()
-        if state.get("_matrix") is not None:
-            state = {**state, "_matrix": None}
+        if state.get("_matrix") is not None or state.get("_points") is not None:
+            state = {**state, "_matrix": None, "_points": None}
         return state
 
     def leave_one_out(self) -> LeaveOneOut:
@@ -233,10 +272,12 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         return self._loo
 
     def _compute_leave_one_out(self) -> LeaveOneOut:
-        task, ridge = self._task, 1.0 / self.C_
+        task, ridge, kernel = self._task, 1.0 / self.C_, self.kernel_
         points: Any = None if self.X_fit_ is None else validation.working_form(self.X_fit_)
         n = len(task.Y)
-        if ridge > 0 and (features := choosing.linear_features(self.kernel_, points, task.constant)) is not None:
+        if self.approximation_ is not None:
+            kernel, points = Linear(), self._training_features()
+        if ridge > 0 and (features := choosing.linear_features(kernel, points, task.constant)) is not None:
             return linear_leave_one_out(features, task.Y, ridge, weights=task.weights, border=task.border)
         if self._kind in ("precomputed", "function"):
             if self._matrix is None:
@@ -249,9 +290,15 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
                     f"exact leave-one-out needs the {show(8 * n * n)} of the kernel matrix; memory allows "
                     f"{show(allowed)}: raise it, or use a sample of the points."
                 )
-            K, own = Gram(self.kernel_, points, storage="streamed", memory=self.memory).dense(), True
-        projected = self.kernel_.conditional_order > 0
+            K, own = Gram(kernel, points, storage="streamed", memory=self.memory).dense(), True
+        projected = kernel.conditional_order > 0
         return leave_one_out(K, task.Y, ridge, projected=projected, overwrite=own, **task.options)
+
+    def _training_features(self) -> Array:
+        """Z (n, p) of the training points, computed again."""
+        if self._points is None or self.feature_map_ is None:
+            raise InvalidInput("the training points did not travel with the machine: read leave-one-out before.")
+        return np.asarray(self.feature_map_.features(self._points))
 
     @property
     def loo_predictions_(self) -> Array:

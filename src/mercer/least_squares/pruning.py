@@ -46,6 +46,8 @@ def prune(
     check_is_fitted(machine)
     if not 0 < fraction < 1:
         raise InvalidInput(f"fraction must lie between 0 and 1; it is {fraction}.")
+    if machine.approximation_ is not None:
+        raise InvalidInput("a machine on landmarks is small already: take fewer landmarks, or prune the exact machine.")
     task = machine._task
     by_class = hasattr(machine, "classes_") if classification is None else classification
     K = _matrix(machine)

@@ -42,6 +42,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquaresMachine):  # type: ign
         coef0: float = 0.0,
         bias: Any = "free",
         basis: Basis | None = None,
+        approximation: Any = None,
         solver: str = "auto",
         tol: float = 1e-8,
         max_time: float | None = None,
@@ -56,6 +57,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquaresMachine):  # type: ign
         self.coef0 = coef0
         self.bias = bias
         self.basis = basis
+        self.approximation = approximation
         self.solver = solver
         self.tol = tol
         self.max_time = max_time

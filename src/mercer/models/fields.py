@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput, ModelFileError
 from mercer.kernels import Kernel, kernel_from_dict
+from mercer.lowrank.approximations import Approximation, approximation_from_dict
 
 Array = NDArray[np.float64]
 
@@ -159,9 +160,11 @@ class Stored:
 
 
 def encode(value: Any, name: str) -> Any:
-    """A parameter as JSON; what JSON lacks is an object with one name: float, map, kernel or list."""
+    """A parameter as JSON; what JSON lacks is an object with one name: float, map, kernel or approximation."""
     if isinstance(value, Kernel):
         return {"kernel": value.to_dict()}
+    if isinstance(value, Approximation):
+        return {"approximation": value.to_dict()}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
@@ -193,6 +196,8 @@ def decode(value: Any) -> Any:
         return float(content)
     if kind == "kernel":
         return decode_kernel(content)
+    if kind == "approximation":
+        return approximation_from_dict(content)
     if kind == "map" and isinstance(content, list) and all(isinstance(i, list) and len(i) == 2 for i in content):
         keys = [decode(key) for key, _ in content]
         if all(isinstance(key, (str, int, float)) for key in keys):

@@ -2,7 +2,8 @@
 
 The targets travel along so that leave-one-out can be computed after loading, as after fitting; where it was computed
 before, so does it, which is all that is left of a given kernel matrix.  The path of C and the surface of parameters
-that were tried do not.
+that were tried do not.  A machine on landmarks is stored as these, without the points it was trained on; its targets
+travel where its leave-one-out does.
 """
 
 import numpy as np
@@ -11,6 +12,7 @@ from mercer.errors import InvalidInput, ModelFileError
 from mercer.least_squares import LSSVC, LSSVR
 from mercer.least_squares.choosing import Task
 from mercer.least_squares.machine import BIASES, LeastSquaresMachine
+from mercer.models.approximation import decode_approximation, encode_approximation
 from mercer.models.fields import Draft, Stored, decode_kernel, decode_labels, encode, encode_labels
 from mercer.models.points import count, decode_points, encode_points, refuse_misfit
 from mercer.selection.leave_one_out import LeaveOneOut
@@ -33,9 +35,11 @@ def encode_machine(draft: Draft, machine: LeastSquaresMachine) -> None:
     encode_points(draft, machine.X_fit_)
     draft.tensor("coefficients", machine._coefficients)
     draft.tensor("intercepts", machine._intercepts)
-    draft.tensor("targets", machine._task.Y)
-    if machine._task.weights is not None:
-        draft.tensor("weights", machine._task.weights)
+    encode_approximation(draft, machine)
+    if machine.approximation_ is None or machine._loo is not None:
+        draft.tensor("targets", machine._task.Y)
+        if machine._task.weights is not None:
+            draft.tensor("weights", machine._task.weights)
     if hasattr(machine, "support_"):
         draft.tensor("support", machine.support_.astype(np.int64))
     if isinstance(machine, LSSVC):
@@ -58,31 +62,47 @@ def decode_machine(stored: Stored, machine: LeastSquaresMachine, features: int |
     """Set the fitted state of a machine that has its parameters; `features` is n_features_in_ or None."""
     kernel, points = decode_kernel(stored.fact("kernel")), decode_points(stored)
     machine._kind = stored.text("kind", KINDS)  # type: ignore[assignment]
-    if (machine._kind == "precomputed") != (points is None):
-        raise ModelFileError("its points and their kind contradict each other")
     coefficients = stored.tensor("coefficients", np.float64, (None, None))
     n, k = coefficients.shape
+    decode_approximation(stored, machine, kernel, features)
+    if (machine._kind == "precomputed" or machine.feature_map_ is not None) != (points is None):
+        raise ModelFileError("its points and their kind contradict each other")
     if points is not None and count(points) != n:
         raise ModelFileError(f"it has {count(points)} points and {n} coefficients")
-    if machine._kind == "features" and (features is None or points.shape[1] != features):
+    if machine.feature_map_ is not None and machine.feature_map_.dimension != n:
+        raise ModelFileError(f"it has {machine.feature_map_.dimension} features and {n} weights")
+    if machine._kind == "features" and points is not None and (features is None or points.shape[1] != features):
         raise ModelFileError(f"its points do not have the {features} features of the machine")
     refuse_misfit(None if points is None else kernel, points)
-    machine._trained_on = stored.count("trained_on")
-    if machine._kind == "precomputed" and features != machine._trained_on:
-        raise ModelFileError(f"a kernel matrix of {machine._trained_on} points does not have {features} columns")
-    if stored.has("support"):
-        below = machine._trained_on if points is None else 1 << 62
-        machine.support_ = stored.index("support", n, below)
-    elif machine._trained_on != n:
-        raise ModelFileError(f"it was trained on {machine._trained_on} points and has {n} coefficients")
-    machine.X_fit_, machine.kernel_, machine._matrix = points, kernel, None
+    _decode_origin(stored, machine, features, n, points is not None)
+    machine.X_fit_, machine.kernel_, machine._matrix, machine._points = points, kernel, None, None
+    if machine.approximation_ is not None:
+        machine.support_vectors_ = points
     machine._coefficients, machine._intercepts = coefficients, stored.tensor("intercepts", np.float64, (k,))
     machine._basis_coefficients = np.empty((0, k))
     machine.C_, machine.solver_ = stored.number("C_"), stored.text("solver_")
     machine.loo_surface_, machine.path_ = (), None
-    _decode_task(stored, machine, n, k)
+    trained_on = n if machine.approximation_ is None else machine._trained_on
+    _decode_task(stored, machine, trained_on if stored.has("targets") else 0, k)
     _decode_outputs(stored, machine, k)
     machine._publish()
+
+
+def _decode_origin(
+    stored: Stored, machine: LeastSquaresMachine, features: int | None, n: int, has_points: bool
+) -> None:
+    """How many points the machine was trained on, and which of them are left."""
+    machine._trained_on = stored.count("trained_on")
+    if machine._kind == "precomputed" and features != machine._trained_on:
+        raise ModelFileError(f"a kernel matrix of {machine._trained_on} points does not have {features} columns")
+    if machine.approximation_ is not None:
+        machine.support_ = stored.index("support", None, machine._trained_on)
+        if len(machine.support_) not in (0, n):
+            raise ModelFileError(f"{len(machine.support_)} of its {n} landmarks are points of its data")
+    elif stored.has("support"):
+        machine.support_ = stored.index("support", n, 1 << 62 if has_points else machine._trained_on)
+    elif machine._trained_on != n:
+        raise ModelFileError(f"it was trained on {machine._trained_on} points and has {n} coefficients")
 
 
 def _decode_task(stored: Stored, machine: LeastSquaresMachine, n: int, k: int) -> None:
@@ -94,7 +114,7 @@ def _decode_task(stored: Stored, machine: LeastSquaresMachine, n: int, k: int) -
         raise ModelFileError(f"its C is {machine.C_}")
     bias = machine.bias if isinstance(machine.bias, str) else BIASES[bool(machine.bias)]
     border = np.ones((n, 1 if bias == "free" else 0))
-    targets = stored.tensor("targets", np.float64, (n, k))
+    targets = stored.tensor("targets", np.float64, (n, k)) if stored.has("targets") else np.empty((0, k))
     machine._task = Task(targets, weights, border, 1.0 if bias == "penalised" else 0.0, machine.memory)
     machine._targets, machine._weights = targets, weights
     machine._loo = None

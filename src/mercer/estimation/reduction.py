@@ -1,0 +1,89 @@
+"""The `approximation` argument of the machines: from points to the features of a low-rank kernel.
+
+A machine with an approximation is the linear machine on Z = phi(X) (n, p).  What it has learnt is a weight vector w for
+each output; where phi is made of kernel values at landmarks, w'phi(x) is an expansion on these, and the machine looks
+like any other: f(x) = sum_j alpha_j k(x, s_j) + b.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.estimation.similarity import Kind
+from mercer.kernels import Kernel
+from mercer.lowrank.approximations import Approximation
+from mercer.lowrank.automatic import decide
+from mercer.lowrank.feature_map import FeatureMap, KernelMap
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A feature map for the points of a machine, what asked for it, and the reason."""
+
+    approximation: Approximation
+    reason: str
+    feature_map: FeatureMap
+
+    @property
+    def index(self) -> NDArray[np.intp] | None:
+        """Which of the points are landmarks (m,), None where they are not rows of the data."""
+        found = self.feature_map
+        if not isinstance(found, KernelMap) or found.landmarks is None or found.landmarks.index is None:
+            return None
+        return np.asarray(found.landmarks.index[found.kept])
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What predictions need: landmarks (m, d), or None for other maps, with coefficients and constants (k,).
+
+    The coefficients are (m, k) on the landmarks, or the weights (p, k) of the features.
+    """
+
+    points: Any
+    coefficients: Array
+    constant: Array
+
+
+def reduce(
+    approximation: Any,
+    kind: Kind,
+    kernel: Kernel,
+    X: Any,
+    *,
+    y: Any = None,
+    weights: Any = None,
+    seed: int | None = None,
+    memory: int | str | None = None,
+    row_bytes: int = 0,
+) -> tuple[Reduction | None, str]:
+    """The feature map for points X (n, d), None for the exact machine, and the reason in words.
+
+    `row_bytes` is the size of one feature of one point where the machine holds all of them.
+    """
+    if approximation is None:
+        return None, "exact: no approximation was asked for"
+    reason = f"{approximation!r:.200} was asked for"
+    if kind != "features":
+        if approximation == "auto":
+            return None, "exact: landmarks need points with features"
+        raise InvalidInput("approximation needs points with features and one of mercer's kernels, not a kernel matrix")
+    if approximation == "auto":
+        approximation, reason = decide(kernel, int(X.shape[0]), memory=memory, row_bytes=row_bytes)
+        if approximation is None:
+            return None, reason
+    found = approximation.feature_map(kernel, X, y=y, weights=weights, seed=0 if seed is None else seed, memory=memory)
+    return Reduction(approximation, reason, found), reason
+
+
+def machine_of(feature_map: FeatureMap, W: Array) -> Machine:
+    """The machine with weights W (p, k) on the features."""
+    expansion = feature_map.expansion(W)
+    if expansion is None:
+        return Machine(None, W, np.zeros(W.shape[1]))
+    return Machine(*expansion)
