@@ -13,16 +13,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
+from mercer.gram.memory import budget
 from mercer.gram.points import check, size, take
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
-from mercer.lowrank.landmarks import sampling
+from mercer.lowrank.landmarks import centres, cholesky, entropy, greedy, kernel_pca, sampling, supervised
 from mercer.lowrank.landmarks.measures import measured, quadratic_entropy, said_of_measure
 from mercer.lowrank.landmarks.result import Landmarks
 from mercer.lowrank.landmarks.task import Choice, Task
 
 METHODS: dict[str, Callable[..., Choice]] = {
     "uniform": sampling.uniform,
+    "leverage": sampling.leverage,
+    "kmeans": centres.kmeans,
+    "kmeans++": centres.kmeans_plus_plus,
+    "pivoted_cholesky": cholesky.pivoted_cholesky,
+    "sparse_greedy": greedy.sparse_greedy,
+    "trace_greedy": greedy.trace_greedy,
+    "feature_vectors": greedy.feature_vectors,
+    "entropy": entropy.entropy,
+    "orthogonal_least_squares": supervised.orthogonal_least_squares,
+    "kernel_pca": kernel_pca.kernel_pca,
 }
 
 
@@ -131,7 +142,7 @@ def _stated(
     w = _weights(weights, n)
     active = np.flatnonzero(w > 0).astype(np.intp)
     choosing, measuring = np.random.default_rng(seed).spawn(2)
-    task = Task(kernel, points, min(int(m), len(active)), active, w, _targets(y, n), choosing, memory)
+    task = Task(kernel, points, min(int(m), len(active)), active, w, _targets(y, n), choosing, budget(memory))
     return task, measuring
 
 

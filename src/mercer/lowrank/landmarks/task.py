@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 
 from mercer.errors import BudgetTooSmall, InvalidInput, NotPositiveDefinite
 from mercer.gram import Gram, GramOperator
-from mercer.gram.memory import budget, show
+from mercer.gram.memory import show
 from mercer.gram.points import Points, size, take
 from mercer.kernels.base import Kernel
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
+
+USUAL_BYTES = 1 << 29
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,7 @@ class Task:
     weights : (n,) sample weights, 1 where none were given.
     y : (n, k) targets, or None.
     rng : the source of all chance.
-    memory : bytes the method may allocate, or None for a quarter of what is free.
+    memory : bytes the method may allocate: half for its own arrays, half for the kernel matrix.
 
     """
 
@@ -46,7 +48,7 @@ class Task:
     weights: Array
     y: Array | None
     rng: np.random.Generator
-    memory: int | float | str | None
+    memory: int
 
     @property
     def n(self) -> int:
@@ -70,25 +72,26 @@ class Task:
     def working_rows(self, rows: int | None, affordable: float, bytes_per_row: int) -> Rows:
         """The rows a costly method looks at: `rows` of them where asked for, else as many as are affordable.
 
-        Never fewer than 2 m where there are so many; what they take must fit the budget.
+        Never fewer than 2 m where there are so many; what they take must fit half the budget.  Without `rows` they take
+        no more than USUAL_BYTES, so that the choice does not depend on what memory happens to be free.
         """
         if rows is not None and (rows < 1 or rows != int(rows)):
             raise InvalidInput(f"rows must be a whole number of at least 1, got {rows!r}")
-        limit = budget(self.memory)
-        fitting = limit // bytes_per_row
+        fitting = self.memory // (2 * bytes_per_row)
         least = min(self.m, len(self.active))
         if fitting < least:
             raise BudgetTooSmall(
-                f"memory={show(limit)} does not hold the factor of {least} landmarks on as many rows; "
-                f"give at least {show(least * bytes_per_row)}, or choose fewer landmarks"
+                f"memory={show(self.memory)} does not hold the factor of {least} landmarks on as many rows; "
+                f"give at least {show(2 * least * bytes_per_row)}, or choose fewer landmarks"
             )
-        wanted = max(2 * self.m, int(affordable)) if rows is None else max(int(rows), least)
+        usual = max(2 * self.m, min(int(affordable), USUAL_BYTES // bytes_per_row))
+        wanted = usual if rows is None else max(int(rows), least)
         return self.sample(min(wanted, fitting))
 
     def gram(self, rows: Rows, *, access: str = "rows", storage: str = "auto") -> GramOperator:
         """The kernel matrix on some rows."""
         points = self.X if len(rows) == self.n else take(self.X, rows)
-        return Gram(self.kernel, points, memory=self.memory, access=access, storage=storage)
+        return Gram(self.kernel, points, memory=max(1, self.memory // 2), access=access, storage=storage)
 
 
 def said_of_rows(task: Task, rows: Rows) -> dict[str, Any]:
