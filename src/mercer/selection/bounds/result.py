@@ -1,0 +1,72 @@
+"""What a bound says: a number, what it takes for granted, and whether it says anything at all."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mercer.errors import InvalidInput
+
+Definition = Literal["remove", "replace"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An upper bound.
+
+    value: the number; assumptions: what the theorem needs of data and machine; failed: those of them that are seen not
+    to hold, in which case the number is a heuristic and no bound; trivial: the value known beforehand (1 for an error
+    rate); confidence: 1 - delta where it holds with that probability only, None where it always holds; details: parts
+    of the number, by name.
+    """
+
+    value: float
+    assumptions: tuple[str, ...]
+    confidence: float | None = None
+    trivial: float = 1.0
+    failed: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the number is no better than what is known without looking."""
+        return not self.value < self.trivial
+
+    @property
+    def holds(self) -> bool:
+        """Whether no assumption is known to fail."""
+        return not self.failed
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        chance = "" if self.confidence is None else f" with probability {self.confidence:g}"
+        lines = [f"at most {self.value:.4g}{chance}{' (vacuous)' if self.vacuous else ''}"]
+        lines += [f"  assumes: {text}" for text in self.assumptions]
+        lines += [f"  FAILS: {text}" for text in self.failed]
+        return "\n".join(lines)
+
+
+def assumed(*texts: tuple[str, bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split (assumption, whether it is known to fail) into all assumptions and the failed ones."""
+    return tuple(text for text, _ in texts), tuple(text for text, broken in texts if broken)
+
+
+def check_confidence(delta: float) -> float:
+    """1 - delta for a delta strictly between 0 and 1."""
+    if not 0 < delta < 1:
+        raise InvalidInput(f"delta must lie strictly between 0 and 1; it is {delta!r}.")
+    return 1.0 - delta
+
+
+def check_positive(**named: float) -> None:
+    """Refuse numbers that are not positive, by their name."""
+    for name, value in named.items():
+        if not value > 0:
+            raise InvalidInput(f"{name} must be positive; it is {value!r}.")
+
+
+def check_definition(definition: str, allowed: Sequence[str] = ("remove", "replace")) -> None:
+    """Refuse any other notion of stability."""
+    if definition not in allowed:
+        raise InvalidInput(f"definition must be {' or '.join(map(repr, allowed))}; it is {definition!r}.")
