@@ -24,7 +24,7 @@ def pivoted_cholesky(task: Task, tol: float = DEPENDENT, trace_tol: float = 0.0,
     task.need_definite("pivoted_cholesky")
     check_tolerances(tol, trace_tol)
     chosen = task.working_rows(rows, WORK / task.m**2, 8 * task.m)
-    factor = Factor(task.gram(chosen), task.m, task.weights[chosen], tol)
+    factor = Factor(task.gram(chosen, storage="streamed"), task.m, task.weights[chosen], tol)
     factor.grow_by(lambda f: (int(np.argmax(f.left)), None), task.m, trace_tol * factor.trace)
     return Choice(chosen[factor.chosen], details=said_of_rows(task, chosen) | said_of_factor(factor, task.m))
 

@@ -47,7 +47,7 @@ def sparse_greedy(
     if candidates < 1 or candidates != int(candidates):
         raise InvalidInput(f"candidates must be a whole number of at least 1, got {candidates!r}")
     chosen = task.working_rows(rows, WORK / (candidates * task.m**2), 8 * (task.m + 3 * int(candidates)))
-    factor = Factor(task.gram(chosen), task.m, task.weights[chosen], tol)
+    factor = Factor(task.gram(chosen, storage="streamed"), task.m, task.weights[chosen], tol)
 
     def best_of_some(f: Factor) -> tuple[int, Array | None]:
         open_points = np.flatnonzero(f.independent())
@@ -106,7 +106,7 @@ def trace_greedy(task: Task, tol: float = DEPENDENT, trace_tol: float = 0.0, row
     task.need_definite("trace_greedy")
     check_tolerances(tol, trace_tol)
     chosen = full_rows(task, rows)
-    factor = Factor(task.gram(chosen, access="products"), task.m, task.weights[chosen], tol)
+    factor = Factor(task.gram(chosen), task.m, task.weights[chosen], tol)
     factor.grow_by(Gains(factor).pick, task.m, trace_tol * factor.trace)
     return Choice(chosen[factor.chosen], details=said_of_rows(task, chosen) | said_of_factor(factor, task.m))
 
@@ -129,7 +129,7 @@ def feature_vectors(
     if rule not in ("global", "worst") or not 0 < fitness <= 1:
         raise InvalidInput(f"rule={rule!r}, fitness={fitness!r}: give 'global' or 'worst', and a fitness in (0, 1]")
     chosen = full_rows(task, rows)
-    gram = task.gram(chosen, access="products" if rule == "global" else "rows")
+    gram = task.gram(chosen, storage="auto" if rule == "global" else "streamed")
     diagonal = np.asarray(gram.diagonal(), dtype=np.float64)
     shares = np.divide(task.weights[chosen], diagonal, out=np.zeros(len(chosen)), where=diagonal > 0)
     factor = Factor(gram, task.m, shares / max(float(shares @ diagonal), 1e-300), tol)

@@ -11,6 +11,7 @@ from scipy.linalg import qr
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from mercer.gram import GramOperator
+from mercer.lowrank.landmarks.cholesky import check_tolerances
 from mercer.lowrank.landmarks.factor import DEPENDENT, Array
 from mercer.lowrank.landmarks.greedy import full_rows
 from mercer.lowrank.landmarks.task import Choice, Task, said_of_rows
@@ -27,8 +28,9 @@ def kernel_pca(task: Task, tol: float = DEPENDENT, rows: int | None = None) -> C
     rows: look at so many random rows only; None: at all where that is affordable.
     """
     task.need_definite("kernel_pca")
+    check_tolerances(tol, 0.0)
     chosen = full_rows(task, rows)
-    gram = task.gram(chosen, access="products")
+    gram = task.gram(chosen)
     values, vectors = leading_eigenvectors(gram, np.sqrt(task.weights[chosen]), task.m, task.rng)
     keep = values > tol * float(values.max(initial=0.0))
     _, pivots = qr(vectors[:, keep].T, mode="r", pivoting=True, check_finite=False, overwrite_a=True)

@@ -72,8 +72,10 @@ def leverage_scores(task: Task, ridge: float | None, pilot: int | None) -> tuple
     """Scores (p,) of the active rows, the ridge and the number of pilot points."""
     if ridge is not None and not (np.isfinite(ridge) and ridge > 0):
         raise InvalidInput(f"ridge must be a finite number above zero, got {ridge!r}")
+    if pilot is not None and (pilot < 1 or pilot != int(pilot)):
+        raise InvalidInput(f"pilot must be a whole number of at least 1, got {pilot!r}")
     n = len(task.active)
-    p = min(n, max(1, min(MOST_PILOT, int(np.sqrt(PILOT_WORK / n))) if pilot is None else int(pilot)))
+    p = min(n, min(MOST_PILOT, int(np.sqrt(PILOT_WORK / n))) if pilot is None else int(pilot))
     rows = task.sample(p)
     P, root = take(task.X, rows), np.sqrt(task.weights[rows])
     K = Gram(task.kernel, P, memory=task.memory, storage="streamed").dense()

@@ -31,7 +31,7 @@ def orthogonal_least_squares(task: Task, bias: bool = False, tol: float = DEPEND
     if not 0 < tol < 1:
         raise InvalidInput(f"tol must lie between 0 and 1, got {tol!r}")
     chosen = full_rows(task, rows)
-    search = _Search(task.gram(chosen, access="products"), task.y[chosen], task.weights[chosen], task.m, tol)
+    search = _Search(task.gram(chosen), task.y[chosen], task.weights[chosen], task.m, tol)
     if bias:
         search.deflate(search.root)
     while len(search.picked) < task.m and search.add_best():

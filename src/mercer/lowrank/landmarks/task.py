@@ -88,10 +88,10 @@ class Task:
         wanted = usual if rows is None else max(int(rows), least)
         return self.sample(min(wanted, fitting))
 
-    def gram(self, rows: Rows, *, access: str = "rows", storage: str = "auto") -> GramOperator:
-        """The kernel matrix on some rows."""
+    def gram(self, rows: Rows, *, storage: str = "auto") -> GramOperator:
+        """The kernel matrix on some rows, for products; storage="streamed" where no value is asked for twice."""
         points = self.X if len(rows) == self.n else take(self.X, rows)
-        return Gram(self.kernel, points, memory=max(1, self.memory // 2), access=access, storage=storage)
+        return Gram(self.kernel, points, memory=max(1, self.memory // 2), storage=storage)
 
 
 def said_of_rows(task: Task, rows: Rows) -> dict[str, Any]:
