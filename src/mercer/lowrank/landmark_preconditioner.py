@@ -32,7 +32,7 @@ Blocks = Iterable[tuple[int, Any, Array, Array, int]]  # first row, X, Y (rows, 
 PIECE_BYTES = 64 << 20
 FLUSH_ROWS = 1 << 16
 # One kernel value and its two products cost as much time as this many operations of a matrix product, besides 2 d.
-VALUE_COST = 110
+VALUE_COST = 40
 TARGET_COST = 8
 
 
@@ -49,7 +49,7 @@ class SamplePlan:
 def choose_sample(n: int, m: int, d: int, k: int, tol: float, most: int) -> SamplePlan:
     """Sample size p that makes 2 p m^2 + passes(p) n m (2 d + c) least; `most` bounds p by memory, short of n.
 
-    passes(p) = 2 + log(100 / tol) / log(p / (2.6 m)), the rate seen on real data; 1 when p = n.
+    passes(p) = 2 + log(10 / tol) / log(p / (2.6 m)), the rate seen on real data; 1 when p = n.
     """
     value = 2 * d + VALUE_COST + TARGET_COST * k
     direct = 2.0 * n * m * m + 2.0 * n * m * value
@@ -57,7 +57,7 @@ def choose_sample(n: int, m: int, d: int, k: int, tol: float, most: int) -> Samp
     cost = direct
     p = 4 * m
     while p < min(n, most):
-        passes = 2.0 + math.log(max(100.0 / max(tol, 1e-16), 10.0)) / math.log(p / (2.6 * m))
+        passes = 2.0 + math.log(max(10.0 / max(tol, 1e-16), 10.0)) / math.log(p / (2.6 * m))
         total = 2.0 * p * m * m + (passes * n + p) * m * value
         if total < cost:
             best, cost = SamplePlan(p, "sample", passes, ""), total

@@ -63,15 +63,7 @@ class NormalEquations:
     def residual(self, w: Array, resume: Progress | None = None) -> Residual:
         """One pass at w (r, k)."""
         k = w.shape[1]
-
-        def body(F: Array, Y: Array, v: Array) -> tuple[Array, Array]:
-            weights = v[:, None]
-            e = Y - F
-            we = weights * e
-            totals = np.concatenate([[v.sum()], we.sum(axis=0), np.sum(we * e, axis=0)])
-            return np.hstack([we, weights]), totals
-
-        sums, totals = self.sweeps.products(self.whitening.backward(w), body, k + 1, 2 * k + 1, resume)
+        sums, totals = self.sweeps.residuals(self.whitening.backward(w), resume)
         Z = self.whitening.forward(sums)
         self.s, self.N = Z[:, k], float(totals[0])
         ve, vee = totals[1 : k + 1], totals[k + 1 :]

@@ -202,8 +202,8 @@ class _Descent:
             return self.setting.monitor.stopped or "interrupted"
         if self.iteration >= iterations:
             return "iterations"
-        # The recursion is believed to half the tolerance; a true residual has the last word.
-        if self._relative_gap() <= 0.5 * self.tol or not (self.rho > 0).any():
+        # The recursion is believed nearly to the tolerance; a true residual has the last word.
+        if self._relative_gap() <= 0.9 * self.tol or not (self.rho > 0).any():
             self.stage = "residual"
         return None
 

@@ -61,12 +61,47 @@ def _wide_tile(U: Any, a: Any, V: Any, b: Any, code: Any, parameters: Any, tile:
 
 
 @loop
-def _add_normal_one(
-    U: Any, a: Any, V: Any, b: Any, w: Any, v: Any, code: Any, parameters: Any, rows: Any, out: Any
+def _add_residuals_of_one(
+    U: Any, a: Any, V: Any, b: Any, w: Any, y: Any, v: Any, code: Any, parameters: Any, tile: Any, out: Any, totals: Any
 ) -> None:
-    """Add A' diag(v) A w to `out` for A = k(U, V), w and out (m,) in float64; `rows` rows of A at a time."""
+    """Add A' diag(v) (y - A w) and A'v to the columns of out (m, 2), sums of v, ve and ve^2 to totals (3,).
+
+    A = k(U, V), as many rows at a time as `tile` has; w (m,), y (rows,).
+    """
     m = V.shape[0]
-    tile = np.empty((rows, m), U.dtype)
+    rows = tile.shape[0]
+    first_sum = np.zeros(m)
+    second_sum = np.zeros(m)
+    for first in range(0, U.shape[0], rows):
+        last = min(U.shape[0], first + rows)
+        np.dot(U[first:last], V.T, tile[: last - first])
+        for r in range(last - first):
+            row = tile[r]
+            if code != LINEAR:
+                transform_row(code, parameters, row, a[first + r], b)
+            value = 0.0
+            for j in range(m):
+                value += np.float64(row[j]) * w[j]
+            weight = v[first + r]
+            error = y[first + r] - value
+            for j in range(m):
+                first_sum[j] += weight * error * np.float64(row[j])
+                second_sum[j] += weight * np.float64(row[j])
+            totals[0] += weight
+            totals[1] += weight * error
+            totals[2] += weight * error * error
+    for j in range(m):
+        out[j, 0] += first_sum[j]
+        out[j, 1] += second_sum[j]
+
+
+@loop
+def _add_product_of_one(
+    U: Any, a: Any, V: Any, b: Any, w: Any, v: Any, code: Any, parameters: Any, tile: Any, out: Any
+) -> None:
+    """Add A' diag(v) A w to out (m,); A = k(U, V), as many rows at a time as `tile` has."""
+    m = V.shape[0]
+    rows = tile.shape[0]
     for first in range(0, U.shape[0], rows):
         last = min(U.shape[0], first + rows)
         np.dot(U[first:last], V.T, tile[: last - first])
@@ -83,12 +118,46 @@ def _add_normal_one(
 
 
 @loop
-def _add_normal_many(
-    U: Any, a: Any, V: Any, b: Any, W: Any, v: Any, code: Any, parameters: Any, rows: Any, out: Any
+def _add_residuals(
+    U: Any, a: Any, V: Any, b: Any, W: Any, Y: Any, v: Any, code: Any, parameters: Any, tile: Any, out: Any, totals: Any
 ) -> None:
-    """Add A' diag(v) A W to `out` for A = k(U, V), W and out (m, k) in float64; `rows` rows of A at a time."""
+    """Add A' diag(v) [Y - A W, 1] to out (m, k + 1), sums of v, of ve and of ve^2 to totals (1 + 2 k,).
+
+    A = k(U, V), as many rows at a time as `tile` has; W (m, k), Y (rows, k).
+    """
     m, k = W.shape
-    tile = np.empty((rows, m), U.dtype)
+    rows = tile.shape[0]
+    wide = np.empty((rows, m))
+    values = np.empty((rows, k))
+    errors = np.empty((rows, k + 1))
+    part = np.empty((m, k + 1))
+    for first in range(0, U.shape[0], rows):
+        last = min(U.shape[0], first + rows)
+        count = last - first
+        _wide_tile(U[first:last], a[first:last], V, b, code, parameters, tile[:count], wide[:count])
+        np.dot(wide[:count], W, values[:count])
+        for r in range(count):
+            weight = v[first + r]
+            totals[0] += weight
+            for c in range(k):
+                error = Y[first + r, c] - values[r, c]
+                errors[r, c] = weight * error
+                totals[1 + c] += weight * error
+                totals[1 + k + c] += weight * error * error
+            errors[r, k] = weight
+        np.dot(wide[:count].T, errors[:count], part)
+        for j in range(m):
+            for c in range(k + 1):
+                out[j, c] += part[j, c]
+
+
+@loop
+def _add_products(
+    U: Any, a: Any, V: Any, b: Any, W: Any, v: Any, code: Any, parameters: Any, tile: Any, out: Any
+) -> None:
+    """Add A' diag(v) A W to out (m, k); A = k(U, V), as many rows at a time as `tile` has."""
+    m, k = W.shape
+    rows = tile.shape[0]
     wide = np.empty((rows, m))
     values = np.empty((rows, k))
     part = np.empty((m, k))
@@ -130,19 +199,15 @@ class LandmarkColumns:
 
     def add_products(self, X: Any, Y: Array, v: Array, W: Array, body: Body, sums: Array, totals: Array) -> None:
         """Add A'R (m, q) to `sums` and the totals of the body to `totals`, a tile of rows at a time."""
-        rows = max(16, min(128, TILE_VALUES // self.m))
-        wide = np.empty((rows, self.m))
-        tile = np.empty((rows, self.m), self.dtype)
+        tile = self._tile(1)
+        wide = np.empty(tile.shape)
         prepared = self.tiles.against(X).left if self.tiles is not None and self.fused else None
-        for first in range(0, X.shape[0], rows):
-            part = slice(first, min(X.shape[0], first + rows))
+        for first in range(0, X.shape[0], len(tile)):
+            part = slice(first, min(X.shape[0], first + len(tile)))
             A = wide[: part.stop - first]
             if prepared is not None and self.tiles is not None:
-                right = self.tiles.right
-                _wide_tile(
-                    prepared.U[part], prepared.a[part], right.U, right.a, self.tiles.code, self.tiles.parameters,
-                    tile[: len(A)], A,
-                )  # fmt: skip
+                V, b, code, parameters = self._right()
+                _wide_tile(prepared.U[part], prepared.a[part], V, b, code, parameters, tile[: len(A)], A)
             else:
                 A[:] = self.fill(X[part], tile)
             R, more = body(A @ W, Y[part], v[part])
@@ -152,18 +217,42 @@ class LandmarkColumns:
     def add_normal(self, X: Any, Y: Array, v: Array, W: Array, sums: Array, totals: Array) -> None:
         """Add A' diag(v) A W (m, k) to `sums`."""
         if self.tiles is None or not self.fused:
-            none = np.zeros(totals.shape)
-            self.add_products(X, Y, v, W, lambda F, _, weights: (weights[:, None] * F, none), sums, totals)
+            self.add_products(X, Y, v, W, lambda F, _, weights: (weights[:, None] * F, totals * 0.0), sums, totals)
             return
-        left, right = self.tiles.against(X).left, self.tiles.right
-        code, parameters = self.tiles.code, self.tiles.parameters
+        left, (V, b, code, parameters) = self.tiles.against(X).left, self._right()
         if W.shape[1] == 1:
-            rows = max(16, min(128, TILE_VALUES // self.m))
             w, out = W.reshape(-1), sums.reshape(-1)
-            _add_normal_one(left.U, left.a, right.U, right.a, w, v, code, parameters, rows, out)
+            _add_product_of_one(left.U, left.a, V, b, w, v, code, parameters, self._tile(1), out)
         else:
-            rows = max(16, min(128, TILE_VALUES // 2 // self.m))
-            _add_normal_many(left.U, left.a, right.U, right.a, W, v, code, parameters, rows, sums)
+            _add_products(left.U, left.a, V, b, W, v, code, parameters, self._tile(2), sums)
+
+    def add_residuals(self, X: Any, Y: Array, v: Array, W: Array, sums: Array, totals: Array) -> None:
+        """Add A' diag(v) [E, 1] (m, k + 1) to `sums` and sum v, v'E, v'E^2 (1 + 2 k,) to `totals`, E = Y - A W."""
+        if self.tiles is None or not self.fused:
+            self.add_products(X, Y, v, W, _residuals, sums, totals)
+            return
+        left, (V, b, code, parameters) = self.tiles.against(X).left, self._right()
+        if W.shape[1] == 1:
+            w, y = W.reshape(-1), np.ascontiguousarray(Y).reshape(-1)
+            _add_residuals_of_one(left.U, left.a, V, b, w, y, v, code, parameters, self._tile(1), sums, totals)
+        else:
+            _add_residuals(left.U, left.a, V, b, W, Y, v, code, parameters, self._tile(2), sums, totals)
+
+    def _right(self) -> tuple[NDArray[Any], NDArray[Any], int, Array]:
+        """Prepared landmarks, their half norms, and the transform."""
+        assert self.tiles is not None
+        return self.tiles.right.U, self.tiles.right.a, self.tiles.code, self.tiles.parameters
+
+    def _tile(self, copies: int) -> NDArray[Any]:
+        """Room for some rows of A in a core's cache; `copies` of its size are held beside it in float64."""
+        return np.empty((max(16, min(128, TILE_VALUES // copies // self.m)), self.m), self.dtype)
+
+
+def _residuals(F: Array, Y: Array, v: Array) -> tuple[Array, Array]:
+    """Body of a pass that sums weighted residuals."""
+    E = Y - F
+    VE = v[:, None] * E
+    return np.hstack([VE, v[:, None]]), np.concatenate([[v.sum()], VE.sum(axis=0), np.sum(VE * E, axis=0)])
 
 
 class Sweeps:
@@ -189,6 +278,13 @@ class Sweeps:
         sums, _ = self._run(lambda X, Y, v, s, t: add(X, Y, v, W, s, t), W.shape[1], 0, resume)
         return sums
 
+    def residuals(self, W: Array, resume: Progress | None = None) -> tuple[Array, Array]:
+        """A' diag(v) [Y - A W, 1] (m, k + 1) and sum v, v'E, v'E^2 (1 + 2 k,) with E = Y - A W."""
+        W = np.ascontiguousarray(W)
+        k = W.shape[1]
+        add = self.columns.add_residuals
+        return self._run(lambda X, Y, v, s, t: add(X, Y, v, W, s, t), k + 1, 1 + 2 * k, resume)
+
     def products(
         self, W: Array, body: Body, width: int, totals: int, resume: Progress | None = None
     ) -> tuple[Array, Array]:
@@ -196,14 +292,6 @@ class Sweeps:
         W = np.ascontiguousarray(W)
         add = self.columns.add_products
         return self._run(lambda X, Y, v, s, t: add(X, Y, v, W, body, s, t), width, totals, resume)
-
-    def each(self, visit: Callable[[int, Any, Array, Array], None]) -> None:
-        """Call visit(first row, X, Y, v) on each block, in order and in this thread."""
-        for at, X, Y, _ in self.ledger.blocks():
-            visit(at, X, Y, self.weights_of(at, X.shape[0]))
-            if self.between is not None and not self.between(Progress(at, 0, np.empty(0), np.empty(0))):
-                raise Stopped
-        self.passes += 1
 
     def weights_of(self, at: int, rows: int) -> Array:
         """Weights of the rows at..at + rows."""
