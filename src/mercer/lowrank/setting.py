@@ -68,14 +68,25 @@ class Setting:
         self.columns = LandmarkColumns(kernel, self.whitening.points, self.dtype)
         self.sweeps = Sweeps(self.ledger, self.columns, self.weights)
 
+    @property
+    def most(self) -> int:
+        """Rows that may be held at once, points and all."""
+        return max(4 * self.whitening.rank, (self.budget // 4) // (8 * max(1, self.ledger.source.d)))
+
     def plan(self, k: int, tol: float, sample: int | None) -> SamplePlan:
         """Size of the preconditioner's sample: `sample` rows, or by cost."""
         d, r = self.ledger.source.d, self.whitening.rank
         if sample is not None:
             rows = min(self.n, max(sample, min(self.n, 2 * r)))
             return SamplePlan(rows, "direct" if rows == self.n else "sample", np.nan, f"{rows} rows were asked for")
-        most = max(4 * r, (self.budget // 4) // (8 * max(1, d)))
-        return choose_sample(self.n, r, d, k, tol, most)
+        return choose_sample(self.n, r, d, k, tol, self.most)
+
+    def held_plan(self, k: int, tol: float, sample: int | None) -> SamplePlan:
+        """The same for a sample that must be held in memory, all rows or not."""
+        plan = self.plan(k, tol, sample)
+        if plan.rows <= self.most or sample is not None:
+            return plan
+        return SamplePlan(self.most, "sample", np.nan, f"{self.most} of {self.n} rows: as many as memory allows")
 
     def sample(self, rows: int) -> Iterator[tuple[int, Any, Array, Array, int]]:
         """One block with `rows` random rows."""
