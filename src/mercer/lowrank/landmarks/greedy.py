@@ -25,7 +25,7 @@ from mercer.lowrank.landmarks.task import Choice, Rows, Task, said_of_rows
 
 CANDIDATES = math.ceil(math.log(0.05) / math.log(0.95))
 WORK = 4e11
-FULL_WORK = 2.5e10
+FULL_WORK = 1e10
 _BLOCK_VALUES = 1 << 21
 
 

@@ -51,8 +51,8 @@ def uniform(task: Task) -> Choice:
 def leverage(task: Task, ridge: float | None = None, pilot: int | None = None) -> Choice:
     """Draw m rows in proportion to their ridge leverage scores.
 
-    ridge: lam above; None: the one that leaves m / 2 dimensions free.  pilot: number of pilot points; more are nearer
-    to the true scores and cost n pilot^2.
+    ridge: lam above; None: the one that leaves m / 2 dimensions free, or half the pilots where they are fewer.
+    pilot: number of pilot points; more are nearer to the true scores and cost n pilot^2.
     """
     task.need_definite("leverage")
     scores, used, p = leverage_scores(task, ridge, pilot)
@@ -81,7 +81,7 @@ def leverage_scores(task: Task, ridge: float | None, pilot: int | None) -> tuple
     K = Gram(task.kernel, P, memory=task.memory, storage="streamed").dense()
     values, vectors = np.linalg.eigh(K * root[:, None] * root * (n / p))
     values = np.maximum(values, 0.0)
-    lam = _ridge_leaving(values, 0.5 * task.m) if ridge is None else float(ridge)
+    lam = _ridge_leaving(values, 0.5 * min(task.m, p)) if ridge is None else float(ridge)
     # (K_PP + lam p/n)^-1 = (n/p) V (values + lam)^-1 V', with the weights of the pilot points on both sides.
     basis = vectors * root[:, None] * np.sqrt((n / p) / (values + lam))
     scores = np.empty(n)
