@@ -2,8 +2,8 @@
 
 Run:  MERCER_DATA=folder python studies/landmarks.py          (about five minutes on two cores)
       python studies/landmarks.py --smoke                      (synthetic data, seconds)
-With --rows FILE --sets NAME --sizes M the run is cut in parts: rows are kept in FILE from one to the next, and each part
-reports all there are.
+With --rows FILE --sets NAME --sizes M the run is cut in parts: rows are kept in FILE from one to the next, and each
+part reports all there are.
 
 The questions are those of Hamers 2004 (section 5.2.2: is selection worth its price?) and of Rifkin 2002 (chapter 4: do
 the pivots of the incomplete Cholesky factorisation explain less of the trace than random rows?).  Every method gives m
