@@ -32,6 +32,10 @@ INNER = 0.3
 INNER_PASSES = 20
 # What lies this share of the violation away from moving is left out.
 SLACK = 0.5
+# Weight vectors of sparse points larger than this are kept in float32 while passes run: reading them is all the work.
+# Nothing finer than this gap can be told apart then.
+LARGE_WEIGHTS = 1 << 23
+SINGLE_GAP = 1e-5
 # So many full passes without a smaller violation or gap are blamed on rounding.
 PATIENCE = 60
 TINY = 1e-12
@@ -107,9 +111,10 @@ class LinearSearch:
         self.outputs: Array | None = None  # W x (n, k), where W has not changed since
         if start is None:
             self.sums = np.zeros(self.k)
-            self.W = np.zeros((X.shape[1], self.k) if self.sparse else (self.k, X.shape[1]))
+            self.W: NDArray[Any] = np.zeros((X.shape[1], self.k) if self.sparse else (self.k, X.shape[1]))
         else:
-            self._recompute(problem.coefficients(self.a))
+            self._recompute()
+        self.single = self.sparse and self.W.nbytes > LARGE_WEIGHTS and tol >= SINGLE_GAP
         self.order = np.arange(self.n)
         # The own class first: it is exchanged with the class 0 that was there.
         self.classes = np.tile(np.arange(self.k, dtype=np.int32), (self.n, 1))
@@ -159,6 +164,8 @@ class LinearSearch:
     def _pass(self, count: int, slack: float) -> int:
         """One pass over the first `count` points of the order; returns how many are left for the next."""
         p = self.problem
+        if self.single and self.W.dtype != np.float32:
+            self.W = self.W.astype(np.float32)
         left, steps, self.violation, loss, gap = one_pass(
             *self.points, self.W, self.squares, p.y, p.box, self.a, p.code, p.margin, self.constant, self.sums, self.b,
             self.order, count, self.classes, self.active, slack, self.state,
@@ -166,7 +173,9 @@ class LinearSearch:
         self.passes += 1
         self.steps += steps
         self.outputs = None
-        norm = float(np.vdot(self.W, self.W)) + (self.constant * float(self.sums @ self.sums) if not self.free else 0.0)
+        norm = float(np.einsum("ij,ij->", self.W, self.W)) + (
+            self.constant * float(self.sums @ self.sums) if not self.free else 0.0
+        )
         self.primal = 0.5 * norm + loss
         self.gap = gap + (abs(float(self.sums @ (self.b + self.constant * self.sums))) if self.free else 0.0)
         return int(left)
@@ -186,11 +195,12 @@ class LinearSearch:
     def _expansion(self) -> Array:
         """W x (n, k) without any bias."""
         if self.outputs is None:
-            self.outputs = np.asarray(self.X @ (self.W if self.sparse else self.W.T))
+            self.outputs = np.asarray(self.X @ (self.W if self.sparse else self.W.T), dtype=np.float64)
         return self.outputs
 
-    def _recompute(self, c: Array) -> None:
-        """W and the sums from the coefficients, free of what many updates have left."""
+    def _recompute(self) -> None:
+        """W and the sums from the variables, free of what many updates have left."""
+        c = self.problem.coefficients(self.a)
         W = np.asarray(self.X.T @ c)
         self.W = np.ascontiguousarray(W if self.sparse else W.T)
         self.sums = c.sum(axis=0)
@@ -201,6 +211,8 @@ class LinearSearch:
         p = self.problem
         if self.free and self.sums.any():
             self._balance()
+        elif self.W.dtype != np.float64:
+            self._recompute()
         f = self._expansion() + self.b + self.constant * self.sums
         loss, gap, product = survey(p.code, p.margin, f, self.a, p.y, p.box, 0, self.n, np.empty(self.n))
         self.primal, self.gap = 0.5 * float(product) + float(loss), float(gap)
@@ -210,7 +222,7 @@ class LinearSearch:
         """Make the sums zero, keeping the outputs' bias where it is."""
         self.b += self.constant * self.sums
         self.a = balanced(self.problem, self.a, self._expansion() + self.b)
-        self._recompute(self.problem.coefficients(self.a))
+        self._recompute()
 
     def _report(self) -> bool:
         """Tell the monitor, at most a few times a second unless it is attended; whether to go on."""
@@ -230,6 +242,8 @@ class LinearSearch:
         """The present point with its certificate; with a free bias its sums are made zero first."""
         if self.free and self.sums.any():
             self._balance()
+        elif self.W.dtype != np.float64:
+            self._recompute()
         c = self.problem.coefficients(self.a)
         f0 = self._expansion()
         certificate = self.problem.certificate(self.a, f0, self.b)

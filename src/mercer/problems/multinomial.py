@@ -1,0 +1,145 @@
+"""Multinomial kernel logistic regression: k outputs whose softmax is the probability of each class.
+
+    P = 1/2 sum_m ||f_m||^2 + sum_i C_i [log sum_m exp(f_m(x_i) + b_m) - f_y(x_i) - b_y]
+    D = sum_i C_i H(p_i) - 1/2 sum_m c_m'K c_m,    c_im = C_i ([y_i = m] - p_im),   H(p) = -sum_m p_m log p_m
+
+over probabilities p_i; a free bias adds sum_i c_im = 0.  At the optimum p is the softmax of the outputs (Zhu and Hastie
+2005; lambda = 1/C there).  For any coefficients c, with p the softmax of f = K c + b and c^ = C (Y - p),
+
+    P(c, b) - D(c^) = 1/2 sum_m (c_m - c^_m)'K (c_m - c^_m)   >= 0,
+
+because softmax makes the Fenchel-Young inequality of the loss an equality.  With a free bias b must make sum_i c^_i
+zero, which is the condition that it is the best one for these f.  Two classes give binary logistic regression for
+f_1 - f_0 with 2 C.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercer.errors import InvalidInput
+from mercer.problems.base import Bias, checked_size, positive, weighted
+from mercer.problems.multiclass import MulticlassCertificate, class_numbers
+from mercer.problems.program import GramLike
+
+Array = NDArray[np.float64]
+
+BIAS_STEPS = 100
+BIAS_ACCURACY = 1e-13
+
+
+def softmax(f: Array) -> Array:
+    """Probabilities (n, k) in proportion to exp(f)."""
+    p = np.exp(f - f.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return np.asarray(p)
+
+
+class MultinomialLogistic:
+    """Multinomial logistic regression on n points; `y` (n,) holds the classes 0..k-1, `weights` (n,) multiply C."""
+
+    name: ClassVar[str] = "multinomial logistic"
+
+    def __init__(
+        self,
+        gram: GramLike,
+        y: ArrayLike,
+        C: float = 1.0,
+        weights: ArrayLike | None = None,
+        bias: Bias = "free",
+        *,
+        k: int | None = None,
+    ) -> None:
+        n = checked_size(gram)
+        self.gram = gram
+        self.C = positive("C", C)
+        self.y, self.k = class_numbers(y, n, k)
+        self.box: Array = weighted(self.C, weights, n)
+        if bias not in ("free", "none", "penalised"):
+            raise InvalidInput(f"bias must be 'free', 'none' or 'penalised', got {bias!r}")
+        if bias == "free" and np.bincount(self.y, weights=self.box, minlength=self.k).min() <= 0.0:
+            raise InvalidInput("a class without a point of positive weight has no finite free bias: use 'penalised'")
+        self.bias: Bias = bias
+        self.constant = 1.0 if bias == "penalised" else 0.0
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return int(self.y.size)
+
+    def losses(self, f: Array) -> Array:
+        """-log p_y (n,) at outputs f (n, k) that include the bias."""
+        top = f.max(axis=1)
+        return np.asarray(np.log(np.exp(f - top[:, None]).sum(axis=1)) + top - f[np.arange(self.n), self.y])
+
+    def stationary(self, f: Array) -> Array:
+        """c^ (n, k) = C_i ([y_i = m] - p_im), the coefficients that the outputs f ask for."""
+        c = -softmax(f)
+        c[np.arange(self.n), self.y] += 1.0
+        return np.asarray(self.box[:, None] * c)
+
+    def curvature(self, p: Array, V: Array) -> Array:
+        """Second derivative of the losses applied to V (n, k): C_i (p_i V_i - p_i (p_i'V_i))."""
+        PV = p * V
+        return np.asarray(self.box[:, None] * (PV - p * PV.sum(axis=1, keepdims=True)))
+
+    def values(self, c: Array, f0: Array | None = None) -> Array:
+        """(K + constant) c (n, k)."""
+        f: Array = np.asarray(self.gram.dot(c), dtype=np.float64) if f0 is None else f0
+        return f + self.constant * c.sum(axis=0) if self.constant else f
+
+    def primal(self, c: ArrayLike, bias: ArrayLike | None = None, f0: Array | None = None) -> float:
+        """Objective at coefficients (n, k) and a free bias (k,)."""
+        c = np.asarray(c, dtype=np.float64)
+        f = self.values(c, f0)
+        b = np.zeros(self.k) if bias is None or self.bias != "free" else np.asarray(bias, dtype=np.float64)
+        return 0.5 * float(np.vdot(c, f)) + float(self.box @ self.losses(f + b))
+
+    def dual(self, c: Array, f0: Array | None = None) -> float:
+        """Dual objective at coefficients of the form C (Y - p)."""
+        used = self.box > 0
+        p = -c[used] / self.box[used][:, None]
+        p[np.arange(len(p)), self.y[used]] += 1.0
+        p = np.clip(p, np.finfo(np.float64).tiny, None)
+        entropy = -float(self.box[used] @ (p * np.log(p)).sum(axis=1))
+        return entropy - 0.5 * float(np.vdot(c, self.values(c, f0)))
+
+    def best_bias(self, f: Array, start: Array) -> Array:
+        """The free bias (k,), of sum zero, that minimises the losses at f (n, k): Newton's method from `start`."""
+        b = start - start.mean()
+        value = float(self.box @ self.losses(f + b))
+        scale = float(self.box.sum())
+        for _ in range(BIAS_STEPS):
+            p = softmax(f + b)
+            slope = self.stationary(f + b).sum(axis=0)
+            if np.abs(slope).max() <= BIAS_ACCURACY * scale:
+                break
+            H = np.diag(self.box @ p) - (p * self.box[:, None]).T @ p
+            step = np.linalg.lstsq(H + 1e-14 * scale * np.eye(self.k), slope, rcond=None)[0]
+            step -= step.mean()
+            rate = 1.0
+            while rate > 1e-10:
+                ahead = float(self.box @ self.losses(f + b + rate * step))
+                if ahead <= value - 1e-4 * rate * float(slope @ step) or rate * np.abs(step).max() < 1e-12:
+                    break
+                rate *= 0.5
+            b = b + rate * step
+            value = ahead
+        return np.asarray(b)
+
+    def certificate(self, c: Array, f0: Array | None = None, bias: ArrayLike | None = None) -> MulticlassCertificate:
+        """Primal at c (n, k), dual at the coefficients its outputs ask for; one product with K, two without `f0`."""
+        f = self.values(np.asarray(c, dtype=np.float64), f0)
+        if self.bias == "free":
+            b = self.best_bias(f, np.zeros(self.k) if bias is None else np.asarray(bias, dtype=np.float64))
+        else:
+            b = np.zeros(self.k)
+        missing = self.stationary(f + b) - c
+        gap = 0.5 * float(np.vdot(missing, self.values(missing)))
+        primal = self.primal(c, b, f - self.constant * c.sum(axis=0))
+        shown = self.constant * c.sum(axis=0) if self.bias == "penalised" else b
+        return MulticlassCertificate(primal, primal - gap, max(gap, 0.0), shown)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n={self.n}, k={self.k}, C={self.C:g}, bias={self.bias!r})"
