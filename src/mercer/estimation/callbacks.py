@@ -43,16 +43,33 @@ def _forward(estimator: Any, context: Any, X: Any, y: Any) -> Hook:
     return hook
 
 
+def _tell(name: str) -> Hook:
+    """A hook of the Monitor that prints a line for every record."""
+
+    def hook(record: Record, snapshot: Snapshot | None) -> None:
+        facts = "".join(f"  {key} {value:.6g}" for key, value in record.facts.items() if isinstance(value, (int, float)))
+        print(
+            f"[{name}] {record.seconds:8.1f} s  iteration {record.iteration}  objective {record.primal:.8g}  "
+            f"gap {record.gap:.3g}{facts}",
+            flush=True,
+        )
+
+    return hook
+
+
 @contextmanager
 def watching(estimator: Any, X: Any, y: Any, max_time: float | None) -> Iterator[Monitor]:
-    """A Monitor for one fit, with its time limit, its Ctrl-C, and the callbacks set on the estimator."""
+    """A Monitor for one fit, with its time limit, its Ctrl-C, the callbacks set on the estimator, and its `verbose`."""
+    hooks = [*_OBSERVERS.get()]
+    if getattr(estimator, "verbose", False):
+        hooks.append(_tell(type(estimator).__name__))
     if "_skl_callbacks" not in vars(estimator):
-        with Monitor(time_limit=max_time, hooks=_OBSERVERS.get()) as monitor:
+        with Monitor(time_limit=max_time, hooks=hooks) as monitor:
             yield monitor
         return
     context = estimator._init_callback_context(max_subtasks=None)
     context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
-    with Monitor(time_limit=max_time, hooks=[_forward(estimator, context, X, y), *_OBSERVERS.get()]) as monitor:
+    with Monitor(time_limit=max_time, hooks=[_forward(estimator, context, X, y), *hooks]) as monitor:
         yield monitor
     # The estimator itself is fitted by now: nothing has to be put back to use it.
     context.call_on_fit_task_end(estimator=estimator, X=X, y=y, reconstruction_attributes={})

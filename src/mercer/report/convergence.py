@@ -1,7 +1,7 @@
 """How training approached the optimum: primal above, dual below, the optimum between them.
 
-The history of a fit has a line every fifth of a second.  A fit that was faster than that leaves none; its course is
-then traced by training again to tolerances from loose to the one that was asked for.  Deterministic solvers walk the
+The history of a fit has a line every fifth of a second and one for its end.  Where that is all there is, its course is
+traced by training again to tolerances from loose to the one that was asked for.  Deterministic solvers walk the
 same way each time, so that the traced points lie on the path of the fit.
 """
 

@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.problems.base import PlainProgram, Problem
+from mercer.problems.certificate import Certificate
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance, starting_variables
 from mercer.solvers.monitor import SILENT, Monitor, listening
 from mercer.solvers.pair_steps import minimise_pairs, minimise_pairs_on_points, minimise_singles, on_demand
-from mercer.solvers.solution import Solution, Stopped
+from mercer.solvers.solution import Record, Solution, Stopped
 from mercer.solvers.working_set import free_gradients, survey, violators
 
 Array = NDArray[np.float64]
@@ -112,6 +113,7 @@ class Search:
         self.diagonal = np.asarray(self.gram.diagonal(), dtype=np.float64) + self.constant
         self.random = np.random.default_rng(seed)
         self.began = self.reported = time.perf_counter()
+        self.history: list[Record] = []
         self.steps = self.rounds = self.values = 0
         self.violation = np.inf
         s = program.start() if start is None else start
@@ -139,7 +141,11 @@ class Search:
             stopped = self._solve_whole(limit, None)
         else:
             stopped = self._rounds(limit, working_set or WORKING_SET, working_set)
-        return self.solution(stopped)
+        solution = self.solution(stopped)
+        if self.monitor.attended and self.monitor.stopped is None:
+            last = solution.history[-1]
+            self.monitor.watch(last.iteration, last.primal, last.dual, snapshot=lambda: solution, **last.facts)
+        return solution
 
     def _tiles(self) -> Any:
         """The fused tiles behind the matrix, where values are computed from points and no constant is added."""
@@ -316,28 +322,35 @@ class Search:
         if not self.monitor.attended and (self.monitor is SILENT or now - self.reported < SECONDS_BETWEEN_REPORTS):
             return self.monitor.go_on()
         self.reported = now
-        certificate = self.problem.certificate(self.s.ravel(), self._f0())
+        record = self._record(self.problem.certificate(self.s.ravel(), self._f0()))
+        self.history.append(record)
         return self.monitor.watch(
-            self.steps,
-            certificate.primal,
-            certificate.dual,
+            record.iteration,
+            record.primal,
+            record.dual,
             snapshot=lambda: self.solution("interrupted"),
-            violation=self.violation,
-            support=int(np.count_nonzero(self.s.any(axis=0))),
+            **record.facts,
         )
+
+    def _record(self, certificate: Certificate) -> Record:
+        """The present point as a line of the history."""
+        facts = {"violation": self.violation, "support": int(np.count_nonzero(self.s.any(axis=0)))}
+        seconds = time.perf_counter() - self.began
+        return Record(self.steps, seconds, certificate.primal, certificate.dual, certificate.gap, facts)
 
     def solution(self, stopped: Stopped) -> Solution:
         """The present point with its certificate."""
         variables = self.s.ravel().copy()
         f0 = self._f0().copy()
+        certificate = self.problem.certificate(variables, f0)
         return Solution.certified(
-            self.problem.certificate(variables, f0),
+            certificate,
             self.problem.coefficients(variables),
             variables,
             solver=NAME,
             iterations=self.steps,
             stopped=stopped,
             seconds=time.perf_counter() - self.began,
-            history=tuple(self.monitor.history),
+            history=(*self.history, self._record(certificate)),
             details={"f0": f0, "violation": self.violation, "rounds": self.rounds, "kernel_values": self.values},
         )

@@ -17,7 +17,7 @@ from mercer.problems import Problem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.pair_steps import ALL_ROWS, on_demand
 from mercer.solvers.pairs import PairSolution, solve_pairs, solve_stored_pairs
-from mercer.solvers.solution import Solution, Stopped
+from mercer.solvers.solution import Record, Solution, Stopped
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -66,8 +66,8 @@ def train_pairs(
         largest = max(s[1] + s[3] for s in small.values())
         if len(small) > 1 and largest <= ALL_ROWS and len(points) <= SHARED_POINTS:
             # Pairs this small need all their values, and every class is in several pairs: compute each value once.
-            matrix = tiles.fill(points, points, np.empty((len(points), len(points)), tiles.dtype))
-            found = solve_stored_pairs(matrix, list(small.values()), own_box, tol, max_iter, monitor.go_on)
+            K = tiles.fill(points, points, np.empty((len(points), len(points)), tiles.dtype))
+            found = solve_stored_pairs(K, list(small.values()), own_box, tol, max_iter, monitor.go_on)
         else:
             found = solve_pairs(tiles, points, list(small.values()), own_box, tol, max_iter, monitor.go_on)
         machines |= dict(zip(small, found))
@@ -110,5 +110,6 @@ def _solution(machine: PairSolution, coefficients: Vector, tol: float, max_iter:
         stopped,
         seconds,
         NAME,
+        history=[Record(machine.steps, seconds, machine.primal, machine.primal - machine.gap, machine.gap, details)],
         details=details,
     )
