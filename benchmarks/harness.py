@@ -83,17 +83,40 @@ class Outcome:
         return statistics.median(self.seconds) if self.seconds else None
 
 
+def resident_memory() -> int:
+    """Resident memory in KiB, from which the peak is counted anew where the system lets it (Linux)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        return _status("VmRSS")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def peak_memory() -> int:
+    """Largest resident memory in KiB since `resident_memory` was asked."""
+    try:
+        return _status("VmHWM")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _status(name: str) -> int:
+    """A line of /proc/self/status, in KiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1])
+
+
 def measure_once(task: Task, name: str, smoke: bool) -> dict[str, Any]:
     """Warm up, load, do the work once: seconds, growth of the peak memory, figures."""
     work = task.measure[name]
     if task.warm_up and not smoke:
         work(task.load(True))
     data = task.load(smoke)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resident_memory()
     started = time.perf_counter()
     figures = dict(work(data) or {})
     seconds = time.perf_counter() - started
-    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    peak = (peak_memory() - before) / 1024
     return {"seconds": float(figures.pop("seconds", seconds)), "peak_mib": peak, "figures": figures}
 
 
@@ -225,21 +248,45 @@ def table(results: Mapping[str, Mapping[str, Outcome]]) -> str:
 
 
 def write(name: str, tasks: Sequence[Task], results: Mapping[str, Mapping[str, Outcome]], folder: Path) -> None:
-    """Write <folder>/<name>.json and .md; each file is replaced only when it is complete."""
+    """Write <folder>/<name>.json and .md; each file is replaced only when it is complete.
+
+    Tasks that were not run this time (--only) keep the rows they had, with the day these were measured.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     about = machine()
+    file = folder / f"{name}.json"
+    earlier = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"results": {}, "machine": about}
+    dates = earlier.get("measured", dict.fromkeys(earlier["results"], earlier["machine"]["date"]))
+    dates = {task: date for task, date in dates.items() if any(task == known.name for known in tasks)}
+    kept = {task: earlier["results"][task] for task in dates if task in earlier["results"]}
     measured = {
         task: {library: {"median": o.median, **asdict(o)} for library, o in outcomes.items()}
         for task, outcomes in results.items()
     }
-    content = {"benchmark": name, "machine": about, "results": measured}
-    notes = "".join(f"- {task.name}: {task.note}\n" for task in tasks if task.note and task.name in results)
+    order = [task.name for task in tasks if task.name in kept or task.name in measured]
+    content = {
+        "benchmark": name,
+        "machine": about,
+        "measured": {task: about["date"] if task in measured else dates[task] for task in order},
+        "results": {task: measured.get(task, kept.get(task)) for task in order},
+    }
+    shown = {task: results.get(task) or _outcomes(kept[task]) for task in order}
+    notes = "".join(f"- {task.name}: {task.note}\n" for task in tasks if task.note and task.name in order)
+    old = "".join(f"- {task}: measured {dates[task]}\n" for task in order if task not in measured)
     facts = "".join(f"- {key}: {value}\n" for key, value in about.items())
-    text = f"# {name}\n\n{table(results)}\n{notes}\nMeasured on\n\n{facts}"
+    text = f"# {name}\n\n{table(shown)}\n{notes}{old}\nMeasured on\n\n{facts}"
     for ending, body in (("json", json.dumps(content, indent=1) + "\n"), ("md", text)):
         beside = folder / f".{name}.{ending}.tmp"
         beside.write_text(body, encoding="utf-8")
         os.replace(beside, folder / f"{name}.{ending}")
+
+
+def _outcomes(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
+    """Outcomes as `write` stored them."""
+    return {
+        library: Outcome(**{key: value for key, value in fields.items() if key != "median"})
+        for library, fields in stored.items()
+    }
 
 
 def main(name: str, tasks: Sequence[Task], arguments: Sequence[str] | None = None) -> dict[str, dict[str, Outcome]]:
@@ -272,6 +319,6 @@ def main(name: str, tasks: Sequence[Task], arguments: Sequence[str] | None = Non
         in_process=options.in_process,
     )
     if not options.smoke:
-        write(name, chosen, results, options.out)
+        write(name, tasks, results, options.out)
     print(table(results))
     return results

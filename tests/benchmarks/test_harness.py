@@ -71,3 +71,25 @@ def test_tasks_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(harness.main("toy", toys, ["--smoke", "--only", "tw"])) == ["two"]
     with pytest.raises(SystemExit):
         harness.main("toy", toys, ["--only", "three"])
+
+
+def test_tasks_that_were_not_run_again_keep_their_rows(tmp_path: Path) -> None:
+    def timed(seconds: float) -> list[harness.Task]:
+        work = {"mercer": lambda data: {"seconds": seconds}}
+        return [harness.Task(name, lambda smoke: None, work, warm_up=False) for name in ("one", "two")]
+
+    harness.main("toy", timed(1.0), ["--in-process", "--out", str(tmp_path), "--repeats", "1"])
+    harness.main("toy", timed(5.0), ["--in-process", "--out", str(tmp_path), "--repeats", "1", "--only", "two"])
+    content = json.loads((tmp_path / "toy.json").read_text())
+    assert {task: row["mercer"]["median"] for task, row in content["results"].items()} == {"one": 1.0, "two": 5.0}
+    text = (tmp_path / "toy.md").read_text()
+    assert "| one | mercer | 1 |" in text
+    assert f"- one: measured {content['measured']['one']}" in text
+
+
+def test_the_peak_is_that_of_the_work_and_not_of_the_loading() -> None:
+    def load(smoke: bool) -> int:
+        return len(bytearray(200 << 20))
+
+    toy = harness.Task("toy", load, {"mercer": lambda data: {"made": len(bytearray(64 << 20))}}, warm_up=False)
+    assert 60 < harness.measure_apart(toy, "mercer", False, 60)["peak_mib"] < 80
