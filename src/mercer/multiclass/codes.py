@@ -20,8 +20,9 @@ columns exist.  Every column must have both signs: a random one that has not is 
 matrix (Rifkin 2002, section 4.3).
 """
 
+from collections import Counter
 from dataclasses import dataclass
-from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,7 @@ def make_code(code: str | ArrayLike, classes: int, seed: Any = None) -> Code:
     if classes < 2:
         raise InvalidInput(f"a code needs at least two classes, got {classes}")
     if code not in NAMES:
-        raise InvalidInput(
-            f"code={code!r} is not known: use one of {', '.join(NAMES)}, or a matrix (classes, machines)"
-        )
+        raise InvalidInput(f"code={code!r} is not one of {', '.join(NAMES)}, and not a matrix (classes, machines)")
     if code == "ova":
         return one_versus_all(classes)
     if code == "ava":
@@ -122,15 +121,15 @@ def random_code(
     # Beyond some hundred classes all draws have nearly the same distance, and each costs k^2 F operations.
     draws = max(1, min(draws, int(2e10 / (classes**2 * F))))
     batch = max(1, min(draws, SCORED_AT_ONCE // (classes * (F + classes)), SCORED_AT_ONCE // few))
-    best, distance = None, -1.0
+    best: Code | None = None
+    distance = -1.0
     for start in range(0, draws, batch):
         drawn = _draw(random, min(batch, draws - start), classes, F, sparse)
         rho = row_distances(drawn)
         at = int(np.argmax(rho))
         if rho[at] > distance:
-            best, distance = drawn[at].copy(), float(rho[at])
-    assert best is not None
-    if distance <= 0:
+            best, distance = np.array(drawn[at]), float(rho[at])
+    if best is None or distance <= 0:
         raise InvalidInput(f"no random code of {F} columns told {classes} classes apart: give more columns")
     return best
 
@@ -186,11 +185,13 @@ def _repeated(codes: Code) -> NDArray[np.bool_]:
     """Which columns of codes (count, F, k) repeat an earlier one of the same code, up to sign: (count, F)."""
     count, F, k = codes.shape
     leading = np.take_along_axis(codes, (codes != 0).argmax(axis=-1)[..., None], axis=-1)
-    words = np.ascontiguousarray(codes * leading).view(np.dtype((np.void, k)))[..., 0]
+    # Columns by a hash: equal ones always meet, and should two others meet, one of them is drawn again for nothing.
+    weights = np.random.default_rng(0).integers(1, 2**61, size=k)
+    words = (codes * leading).astype(np.int64) @ weights
+    order = np.argsort(words, axis=1, kind="stable")
+    ordered = np.take_along_axis(words, order, axis=1)
     repeated = np.zeros((count, F), dtype=np.bool_)
-    for own, mark in zip(words, repeated):
-        mark[:] = True
-        mark[np.unique(own, return_index=True)[1]] = False
+    np.put_along_axis(repeated, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], axis=1)
     return repeated
 
 
@@ -216,9 +217,7 @@ def check(matrix: ArrayLike, classes: int | None = None) -> Code:
     if given.shape[0] < 2:
         raise InvalidInput("the code has one row; it needs a row for each of at least two classes")
     if classes is not None and given.shape[0] != classes:
-        raise InvalidInput(
-            f"the code has {given.shape[0]} rows, but there are {classes} classes: give one row for each"
-        )
+        raise InvalidInput(f"the code has {given.shape[0]} rows for {classes} classes: give one row for each class")
     M = given.astype(np.int8)
     lacking = np.flatnonzero(_one_sided(M.T))
     if lacking.size:
@@ -272,11 +271,8 @@ def audit(matrix: ArrayLike) -> Audit:
     wide = M.astype(np.float64)
     upper = np.triu_indices(k, 1)
     differ = ((np.abs(wide) @ np.abs(wide).T - wide @ wide.T) / 2.0)[upper]
-    plain, counts = np.unique(M, axis=1, return_counts=True)
-    words = {column.tobytes(): int(count) for column, count in zip(np.ascontiguousarray(plain.T), counts)}
-    opposite = sum(
-        count * words.get((-column).tobytes(), 0) for column, count in zip(np.ascontiguousarray(plain.T), counts)
-    )
+    words = Counter(_words(M))
+    opposite = sum(count * words.get(word, 0) for word, count in Counter(_words(-M)).items())
     distance = float(row_distances(M)) if k > 1 else 0.0
     return Audit(
         classes=k,
@@ -286,7 +282,7 @@ def audit(matrix: ArrayLike) -> Audit:
         zeros=float(np.mean(M == 0)),
         one_sided=int(_one_sided(M.T).sum()),
         equal=int(sum(count * (count - 1) // 2 for count in words.values())),
-        opposite=int(opposite) // 2,
+        opposite=(opposite - words.get(bytes(k), 0)) // 2,
         unseparated=int(np.sum(differ == 0)),
         symmetric=class_symmetric(M),
         widest=int(differ.max(initial=0)),
@@ -296,25 +292,24 @@ def audit(matrix: ArrayLike) -> Audit:
 def class_symmetric(matrix: ArrayLike) -> bool:
     """Whether the code is closed under permutation of the classes, up to the sign of columns.
 
+    That is, with one column of p entries +1 and m entries -1 it has all k!/(p! m! (k - p - m)!) of them, equally often.
     A zero-free symmetric code of least-squares machines decides like one-versus-all (Rifkin 2002, section 4.4).
     """
     M = np.asarray(matrix, dtype=np.int8)
+    k, F = M.shape
     leading = np.take_along_axis(M, (M != 0).argmax(axis=0)[None, :], axis=0)
-    columns, counts = np.unique(M * leading, axis=1, return_counts=True)
-    # Exchanging two neighbouring classes generates all permutations.
-    for row in range(M.shape[0] - 1):
-        swapped = columns.copy()
-        swapped[[row, row + 1]] = columns[[row + 1, row]]
-        leading = np.take_along_axis(swapped, (swapped != 0).argmax(axis=0)[None, :], axis=0)
-        again, order = np.unique(swapped * leading, axis=1, return_inverse=True)
-        if again.shape != columns.shape or not np.array_equal(again, columns):
-            return False
-        if not np.array_equal(counts[np.argsort(order.ravel(), kind="stable")], counts):
+    M = M * leading
+    kinds: dict[tuple[int, int], list[int]] = {}
+    for column, sizes in enumerate(zip((M > 0).sum(axis=0).tolist(), (M < 0).sum(axis=0).tolist())):
+        kinds.setdefault((min(sizes), max(sizes)), []).append(column)
+    for (fewer, more), columns in kinds.items():
+        arrangements = comb(k, fewer) * comb(k - fewer, more) // (2 if fewer == more > 0 else 1)
+        counts = Counter(_words(M[:, columns])) if arrangements <= F else Counter()
+        if len(counts) != arrangements or len(set(counts.values())) != 1:
             return False
     return True
 
 
-def separated(matrix: ArrayLike) -> dict[tuple[int, int], NDArray[np.intp]]:
-    """For every pair of classes r < s, the machines that have them on different sides."""
-    M = np.asarray(matrix)
-    return {(r, s): np.flatnonzero(M[r] * M[s] < 0) for r, s in combinations(range(M.shape[0]), 2)}
+def _words(M: Code) -> list[bytes]:
+    """Every column as bytes, for looking up."""
+    return [column.tobytes() for column in np.ascontiguousarray(M.T)]

@@ -60,9 +60,7 @@ def hill_climbing(classes: int, columns: int, *, steps: int = 3000, seed: Any = 
     The walk may cycle, so the best matrix met is kept.
     """
     if classes < 3 or 2**columns < classes or columns > 2 ** (classes - 1) - 1:
-        raise InvalidInput(
-            f"columns={columns} do not fit {classes} classes: between log2 k and 2^(k-1) - 1 are possible"
-        )
+        raise InvalidInput(f"columns={columns} do not fit {classes} classes: from log2 k to 2^(k-1) - 1 are possible")
     random = np.random.default_rng(seed)
     M = _draw(random, 1, classes, columns, False)[0].astype(np.float64)
     best, value, stuck = M.copy(), _worth(M), False

@@ -1,0 +1,111 @@
+"""Continuous codes: a real code matrix learnt for given machines (Crammer and Singer 2002; Rifkin 2002, section 4.2.2).
+
+For outputs z_i (F,) of the machines at point i, of class y_i, find M (k, F) with
+
+    min  penalty ||M||_p + sum_i xi_i      subject to   z_i'(M_{y_i} - M_r) >= 1 - xi_i  for r != y_i,   xi >= 0 .
+
+Norms are entrywise over all of M.  The best discrete code is NP-hard to find; with real entries
+
+    p = 1     a linear program with M = U - V, U, V >= 0
+    p = inf   a linear program with one bound s >= |M_rk|
+    p = 2     penalty ||M||^2, a quadratic program: the machine of Crammer and Singer on the features z
+
+Outputs should come from machines that did not see the point, as in stacking: else M trusts whatever overfits.
+"""
+
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linprog
+
+from mercer.errors import InvalidInput, MercerError
+from mercer.gram import Gram
+from mercer.kernels import Linear
+from mercer.problems.multiclass import CrammerSinger
+from mercer.solvers import crammer_singer
+
+Array = NDArray[np.float64]
+Norm = Literal["1", "2", "inf"]
+
+
+def continuous_code(
+    outputs: ArrayLike,
+    labels: ArrayLike,
+    classes: int,
+    *,
+    norm: Norm = "2",
+    penalty: float = 1.0,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """M (k, F) for outputs (n, F) and classes 0..k-1 `labels` (n,); weights (n,) multiply the slacks."""
+    if not penalty > 0:
+        raise InvalidInput(f"penalty must be positive, got {penalty!r}")
+    Z, y = np.ascontiguousarray(outputs, dtype=np.float64), np.asarray(labels, dtype=np.intp)
+    w = np.ones(len(Z)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if norm == "2":
+        return _quadratic(Z, y, classes, penalty, w)
+    if norm in ("1", "inf"):
+        return _linear(Z, y, classes, norm, penalty, w)
+    raise InvalidInput(f"norm={norm!r} is not '1', '2' or 'inf'")
+
+
+def value(M: ArrayLike, outputs: ArrayLike, labels: ArrayLike, norm: Norm, penalty: float) -> float:
+    """The objective at a code M (k, F)."""
+    M, Z, y = np.asarray(M), np.asarray(outputs), np.asarray(labels, dtype=np.intp)
+    size = {"1": np.abs(M).sum(), "2": np.sum(M**2), "inf": np.abs(M).max()}[norm]
+    scores = Z @ M.T + 1.0
+    scores[np.arange(len(y)), y] -= 1.0
+    slack = scores.max(axis=1) - scores[np.arange(len(y)), y]
+    return float(penalty * size + slack.sum())
+
+
+def _margins(Z: Array, y: NDArray[np.intp], k: int) -> tuple[sp.csr_matrix, NDArray[np.intp]]:
+    """Rows z_i'(M_r - M_{y_i}) over vec(M), r != y_i, and the point of each row."""
+    n, F = Z.shape
+    point = np.repeat(np.arange(n), k - 1)
+    rival = np.concatenate([np.delete(np.arange(k), c) for c in y]) if n else np.empty(0, dtype=np.intp)
+    rows = np.repeat(np.arange(n * (k - 1)), 2 * F)
+    there = rival[:, None] * F + np.arange(F)
+    here = y[point][:, None] * F + np.arange(F)
+    columns = np.concatenate([there, here], axis=1).ravel()
+    values = np.concatenate([Z[point], -Z[point]], axis=1).ravel()
+    return sp.csr_matrix((values, (rows, columns)), shape=(n * (k - 1), k * F)), point
+
+
+def _linear(Z: Array, y: NDArray[np.intp], k: int, norm: str, penalty: float, w: Array) -> Array:
+    """The linear programs, by HiGHS."""
+    n, F = Z.shape
+    G, point = _margins(Z, y, k)
+    slack = sp.csr_matrix((-np.ones(len(point)), (np.arange(len(point)), point)), shape=(len(point), n))
+    size = k * F
+    if norm == "1":
+        A = sp.hstack([G, -G, slack])
+        cost = np.concatenate([np.full(2 * size, penalty), w])
+        right = np.full(len(point), -1.0)
+        bounds: list[tuple[int | None, None]] = [(0, None)] * (2 * size + n)
+    else:
+        eye, ones = sp.identity(size, format="csr"), -np.ones((size, 1))
+        A = sp.vstack(
+            [
+                sp.hstack([G, slack, sp.csr_matrix((len(point), 1))]),
+                sp.hstack([eye, sp.csr_matrix((size, n)), ones]),
+                sp.hstack([-eye, sp.csr_matrix((size, n)), ones]),
+            ]
+        )
+        cost = np.concatenate([np.zeros(size), w, [penalty]])
+        right = np.concatenate([np.full(len(point), -1.0), np.zeros(2 * size)])
+        free: list[tuple[int | None, None]] = [(None, None)] * size
+        bounds = free + [(0, None)] * (n + 1)
+    found = linprog(cost, A_ub=A.tocsr(), b_ub=right, bounds=bounds, method="highs")
+    if found.x is None:
+        raise MercerError(f"the linear program of the continuous code was not solved: {found.message}")
+    M = found.x[:size] - found.x[size : 2 * size] if norm == "1" else found.x[:size]
+    return np.asarray(M.reshape(k, F))
+
+
+def _quadratic(Z: Array, y: NDArray[np.intp], k: int, penalty: float, w: Array) -> Array:
+    """The machine of Crammer and Singer without bias on the features Z, at C = 1/(2 penalty)."""
+    problem = CrammerSinger(Gram(Linear(), Z, access="rows"), y, 0.5 / penalty, w, "none", k=k)
+    return np.asarray(np.asarray(crammer_singer.solve(problem, tol=1e-6).coefficients).T @ Z)

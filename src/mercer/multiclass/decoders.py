@@ -1,0 +1,95 @@
+"""From the outputs of the binary machines to a class.
+
+With a code M (k, F) and outputs f(x) (F,), class r is charged
+
+    hamming       sum_a (1 - sign(M_ra f_a)) / 2        a zero entry, or a zero output, costs one half
+    loss          sum_a L(M_ra f_a)                     L the loss the machines were trained with
+
+and the class of the smallest charge wins (Allwein, Schapire and Singer 2000; Rifkin 2002, section 4.2.2).  For
+one-versus-all the second is argmax f_r whenever L(z) - L(-z) falls strictly, as it does for the hinge, square and
+exponential losses; for all-versus-all the first is the majority vote.
+Bounds on the training error of both are in `mercer.selection.bounds.multiclass`.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercer import losses
+from mercer.errors import InvalidInput
+from mercer.losses import Loss
+
+Array = NDArray[np.float64]
+
+LOSSES: dict[str, type[Loss]] = {
+    "hinge": losses.Hinge,
+    "squared_hinge": losses.SquaredHinge,
+    "square": losses.Square,
+    "logistic": losses.Logistic,
+    "exponential": losses.Exponential,
+    "perceptron": losses.Perceptron,
+    "absolute": losses.Absolute,
+    "huber": losses.Huber,
+}
+LARGEST_MARGIN = 500.0  # beyond it exp(-z) would overflow; no decision depends on it
+CHUNK = 1 << 23  # outputs decoded together
+
+
+def loss_of(loss: str | Loss) -> Loss:
+    """A Loss by its name, or the one given."""
+    if isinstance(loss, Loss):
+        return loss
+    if loss not in LOSSES:
+        raise InvalidInput(f"loss={loss!r} is not one of {', '.join(LOSSES)}, and not an object of mercer.losses")
+    return LOSSES[loss]()
+
+
+def margin_loss(loss: Loss, z: ArrayLike) -> Array:
+    """L(z) at margins z = y f; a loss of residuals is that of predicting z where 1 is true: square is (1 - z)^2."""
+    clipped = np.clip(np.asarray(z, dtype=np.float64), -LARGEST_MARGIN, LARGEST_MARGIN)
+    return loss.value(1.0, clipped)
+
+
+def hamming(code: ArrayLike, outputs: ArrayLike) -> Array:
+    """Charges (n, k): the number of machines that disagree with each class, zeros counting one half."""
+    M, f = np.asarray(code, dtype=np.float64), np.asarray(outputs, dtype=np.float64)
+    return np.asarray(0.5 * (M.shape[1] - np.sign(f) @ M.T))
+
+
+def loss_based(code: ArrayLike, outputs: ArrayLike, loss: Loss) -> Array:
+    """Charges (n, k): total loss of the outputs (n, F) against each row of the code."""
+    M, f = np.asarray(code), np.asarray(outputs, dtype=np.float64)
+    against, by = (M < 0).T.astype(np.float64), (M > 0).T.astype(np.float64)
+    idle = float(margin_loss(loss, 0.0)) * (M == 0).sum(axis=1)
+    charges = np.empty((len(f), len(M)))
+    step = max(1, CHUNK // M.shape[1])
+    for start in range(0, len(f), step):
+        some = f[start : start + step]
+        charges[start : start + step] = margin_loss(loss, some) @ by + margin_loss(loss, -some) @ against + idle
+    return charges
+
+
+def natural_loss(base: Any) -> Loss:
+    """The loss an estimator minimises, as far as its kind tells; hinge for unknown ones with decision values.
+
+    Machines that only give probabilities p are decoded by their log-odds under the logistic loss: the class of the
+    largest product of probabilities.
+    """
+    kind = type(base).__name__
+    given = getattr(base, "loss", None)
+    if kind in ("Pipeline", "GridSearchCV", "RandomizedSearchCV", "FixedThresholdClassifier"):
+        return natural_loss(base.steps[-1][1] if kind == "Pipeline" else base.estimator)
+    if kind == "LinearSVC":
+        return losses.Hinge() if given == "hinge" else losses.SquaredHinge()
+    if kind == "SGDClassifier":
+        names = {"log_loss": "logistic", "squared_error": "square", "modified_huber": "squared_hinge"}
+        return loss_of(names.get(str(given), str(given) if str(given) in LOSSES else "hinge"))
+    square = ("LSSVC", "RidgeClassifier", "RidgeClassifierCV", "LinearDiscriminantAnalysis")
+    logistic = {"LogisticRegression", "LogisticRegressionCV", "KernelLogistic", "GradientBoostingClassifier"}
+    logistic |= {"HistGradientBoostingClassifier"}
+    by_kind = {"Perceptron": "perceptron", "AdaBoostClassifier": "exponential"}
+    by_kind |= dict.fromkeys(square, "square") | dict.fromkeys(logistic, "logistic")
+    if kind in by_kind:
+        return loss_of(by_kind[kind])
+    return losses.Hinge() if hasattr(base, "decision_function") else losses.Logistic()

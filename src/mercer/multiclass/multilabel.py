@@ -1,0 +1,128 @@
+"""Several labels at once: k unlinked yes-or-no questions, not one choice among k classes.
+
+A point of a multiclass problem has one class, and machines compete for it; a point of a multilabel problem may have any
+number of labels, none included, and each label is decided by its own machine and its own threshold (Rifkin 2002,
+section 4.1).  Nothing is shared but the work: least-squares machines use one factorisation for all labels, support
+vector machines one kernel matrix.
+"""
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.utils import get_tags
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, has_fit_parameter
+
+from mercer import threads
+from mercer.errors import InvalidInput
+from mercer.estimation.weights import sample_weights
+from mercer.least_squares import LSSVC, LSSVR
+from mercer.multiclass.banks import margins
+from mercer.svm import SVC
+
+Array = NDArray[np.float64]
+
+
+class Multilabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """One binary machine for each label.
+
+    Parameters
+    ----------
+    base : a classifier with decision_function or predict_proba; None is `mercer.SVC()`.
+    n_jobs : threads or processes, as the base has them.
+
+    Attributes
+    ----------
+    machines_ : the machines, one for each label; a number where a label is always (+1) or never (-1) there; None where
+        one least-squares machine serves all labels.
+    n_labels_ : their number.
+
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "base": "no_validation",  # type: ignore[dict-item]
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(self, base: Any = None, *, n_jobs: int | None = None) -> None:
+        self.base = base
+        self.n_jobs = n_jobs
+
+    @property
+    def _base(self) -> Any:
+        return SVC() if self.base is None else self.base
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self._base).input_tags.sparse
+        tags.input_tags.pairwise = get_tags(self._base).input_tags.pairwise
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.single_output = False
+        tags.target_tags.multi_output = True
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> "Multilabel":
+        """Train on points X and indicators Y (n, k): 1 where the point has the label, 0 where it has not."""
+        Y = indicators(Y)
+        check_consistent_length(X, Y)
+        weights = sample_weights(sample_weight, X)
+        base = self._base
+        if weights is not None and not has_fit_parameter(base, "sample_weight"):
+            raise InvalidInput(f"{type(base).__name__} takes no sample_weight: leave it out")
+        self.n_labels_ = Y.shape[1]
+        signs = 2 * Y.astype(np.int64) - 1
+        self._shared = None
+        with threads.limit(self.n_jobs):
+            if type(base) is LSSVC and base.class_weight is None:
+                self._shared = _regression(base).fit(X, signs.astype(np.float64), sample_weight=weights)
+                self.machines_ = None
+            else:
+                tasks = (delayed(_fit)(base, X, column, weights) for column in signs.T)
+                self.machines_ = list(Parallel(n_jobs=self.n_jobs)(tasks))
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Outputs (n, k), positive where the label is given."""
+        check_is_fitted(self)
+        if self._shared is not None:
+            return np.asarray(self._shared.predict(X), dtype=np.float64).reshape(_num_samples(X), -1)
+        values = np.empty((_num_samples(X), self.n_labels_))
+        for column, machine in enumerate(self.machines_ or []):
+            values[:, column] = machine if isinstance(machine, float) else margins(machine, X)
+        return values
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Indicators (n, k)."""
+        return (self.decision_function(X) > 0).astype(np.int64)
+
+
+def indicators(Y: Any) -> NDArray[np.int64]:
+    """Y (n, k) of 0 and 1, dense or sparse; InvalidInput for anything else, one column of classes above all."""
+    dense = Y.toarray() if sp.issparse(Y) else np.asarray(Y)
+    if dense.ndim != 2:
+        raise InvalidInput(
+            f"Y must be a matrix (n, labels) of 0 and 1, got shape {dense.shape}: one class for each point is a "
+            "multiclass problem, for OutputCode"
+        )
+    if dense.dtype.kind not in "biuf" or not np.isin(dense, (0, 1)).all():
+        raise InvalidInput("Y must hold 0 and 1 only: 1 where the point has the label")
+    return dense.astype(np.int64)
+
+
+def _regression(base: LSSVC) -> LSSVR:
+    """Least squares on targets +-1 of all labels: the same systems, one factorisation."""
+    names = LSSVR._get_param_names()
+    return LSSVR(**{name: value for name, value in base.get_params(deep=False).items() if name in names})
+
+
+def _fit(base: Any, X: Any, signs: NDArray[np.int64], weights: Array | None) -> Any:
+    """A clone trained on one label, or the sign it would always answer."""
+    if signs.min() == signs.max():
+        return float(signs[0])
+    return clone(base).fit(X, signs) if weights is None else clone(base).fit(X, signs, sample_weight=weights)
