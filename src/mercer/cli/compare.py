@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from mercer.cli import job, machines, options, paired, points, scores
+from mercer.cli import job, machines, options, paired, points, schemes, scores
 from mercer.cli.machines import Wish
 from mercer.cli.output import print_json
 from mercer.cli.progress import Bar, following
@@ -30,6 +30,7 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "lssvr-linear": {"machine": "lssvr", "kernel": "linear"},
     "svr": {"machine": "svr"},
     "svr-linear": {"machine": "svr", "kernel": "linear"},
+    **{name: {"machine": base} for name, (base, _) in schemes.SCHEMES.items()},
 }
 
 
@@ -47,7 +48,11 @@ def compare(
     data: options.Data,
     machine: Annotated[
         str | None,
-        typer.Option(help=f"Machines, with commas between: {', '.join(CANDIDATES)}.", show_default="by task"),
+        typer.Option(
+            help=f"Machines, with commas between: {', '.join(CANDIDATES)}; or {', '.join(schemes.GROUPS)} for all of "
+            "their kind.",
+            show_default="by task",
+        ),
     ] = None,
     folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
     repeats: Annotated[int, typer.Option(help="How often the folds are drawn anew.")] = 1,
@@ -96,7 +101,8 @@ def compare(
 
 def _names(machine: str | None) -> list[str]:
     """The machines asked for; each must be known and named once."""
-    names = [] if machine is None else [name.strip() for name in machine.split(",") if name.strip()]
+    words = [] if machine is None else [word.strip() for word in machine.split(",") if word.strip()]
+    names = [name for word in words for name in schemes.GROUPS.get(word, (word,))]
     for name in names:
         if name not in CANDIDATES:
             raise InvalidInput(f"--machine {name}: is not one of {', '.join(CANDIDATES)}")
@@ -137,10 +143,15 @@ def _run(
             if setting.missing == "impute":
                 test = resolve_missing(test, "impute", train.imputed)
             X, Z = (part.X if standardise is None else standardise(part.X) for part in (train, test))
+            part = schemes.Fold(X, target_of(train))
             for line, wish in zip(lines, wishes.values()):
                 bar.say(f"{line.name}, fold {f + 1} of {folds}")
                 began = perf_counter()
-                predicted = _fitted(wish, task, X, target_of(train)).predict(Z)
+                if line.name in schemes.SCHEMES:
+                    settle(part.y, task, "a training fold")
+                    predicted = schemes.trained(line.name, wish, part).predict(Z)
+                else:
+                    predicted = _fitted(wish, task, X, part.y).predict(Z)
                 line.seconds += perf_counter() - began
                 if task == "classification":
                     line.right[repeat, outside] = predicted == y[outside]

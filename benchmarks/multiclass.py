@@ -1,0 +1,104 @@
+"""Multiclass schemes: what a code costs beside one-versus-all, and what sharing saves.
+
+Rows named after a code are `OutputCode` with that code; "mercer" is one-versus-all, to which the others are compared.
+Least squares: codes without zeros (complete, dense, bch) come from the factorisation of one-versus-all; pairs and
+sparse codes solve systems of their own on the same kernel matrix.  Support vector machines share one kernel matrix and
+run side by side.  The last two tasks count kernel values, shared and with machines trained one by one.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks import harness
+from benchmarks.svm import Split, bundled, standardised
+from mercer import LSSVC, SVC, Gaussian
+from mercer.data import sample
+from mercer.multiclass import OutputCode, make_code
+from mercer.multiclass.banks import CloneBank
+
+CODES = ("ova", "ava", "complete", "dense", "sparse", "bch")
+
+
+def bundled_parts(name: str) -> Any:
+    """A bundled set with its customary split, standardised."""
+
+    def load(smoke: bool) -> Split:
+        if smoke:
+            return bundled(False)
+        train, test = sample(name, "train"), sample(name, "test")
+        X, Z = standardised(train.X, test.X)
+        return Split(X, np.asarray(train.y), Z, np.asarray(test.y))
+
+    return load
+
+
+def coded(kind: Any, code: str, sigma: float) -> Any:
+    """Fit one code and score it."""
+
+    def work(part: Split) -> dict[str, Any]:
+        machine = OutputCode(kind(C=10.0, kernel=Gaussian(sigma)), code, random_state=0)
+        started = time.perf_counter()
+        machine.fit(part.X, part.y)
+        between = time.perf_counter()
+        error = float(np.mean(machine.predict(part.Z) != part.t))
+        return {
+            "seconds": between - started,
+            "predict s": time.perf_counter() - between,
+            "machines": machine.code_.shape[1],
+            "error": error,
+        }
+
+    return work
+
+
+def schemes(title: str, name: str, kind: Any, sigma: float, codes: tuple[str, ...] = CODES) -> harness.Task:
+    """All codes of one kind of machine on one set."""
+    measure = {"mercer" if code == "ova" else code: coded(kind, code, sigma) for code in codes}
+    return harness.Task(
+        title, bundled_parts(name), measure, note=f"C = 10, sigma = {sigma:g}; mercer is one-versus-all"
+    )
+
+
+def counted(code: str, shared: bool, sigma: float) -> Any:
+    """Kernel values computed in training one code, as multiples of n^2."""
+
+    def work(part: Split) -> dict[str, Any]:
+        asked: list[int] = []
+
+        def kernel(A: Any, B: Any) -> Any:
+            asked.append(len(A) * len(B))
+            return Gaussian(sigma)(A, B)
+
+        classes, labels = np.unique(part.y, return_inverse=True)
+        base, matrix = SVC(C=10.0, kernel=kernel), make_code(code, len(classes), 0)
+        started = time.perf_counter()
+        if shared:
+            OutputCode(base, matrix).fit(part.X, part.y)
+        else:
+            CloneBank.train(base, matrix, part.X, labels, None, 1)
+        seconds = time.perf_counter() - started
+        return {"seconds": seconds, "kernel values / n^2": sum(asked) / len(part.y) ** 2}
+
+    return work
+
+
+TASKS = [
+    schemes("satimage, least squares", "satimage", LSSVC, 2.0),
+    schemes("satimage, support vector machines", "satimage", SVC, 2.0),
+    schemes("optdigits, least squares", "optdigits", LSSVC, 6.0),
+    schemes("optdigits, support vector machines", "optdigits", SVC, 6.0, ("ova", "ava", "dense", "sparse", "bch")),
+    *(
+        harness.Task(
+            f"satimage, kernel values, {code}",
+            bundled_parts("satimage"),
+            {"mercer": counted(code, True, 2.0), "one by one": counted(code, False, 2.0)},
+            note="support vector machines; the kernel is a plain function that counts",
+        )
+        for code in ("ova", "ava")
+    ),
+]
+
+if __name__ == "__main__":
+    harness.main("multiclass", TASKS)

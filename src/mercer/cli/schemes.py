@@ -1,0 +1,78 @@
+"""Multiclass schemes for `mercer compare`: codes of binary machines, and machines with one problem for all classes.
+
+C and sigma are chosen once for every kind of binary machine in a fold and shared by all its schemes, so that schemes
+are compared and not the luck of a search: by exact leave-one-out for least squares, by cross-validation for support
+vector machines, on at most `EXACT` points of the training part, and on all of them where there are no more.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.cli import machines
+from mercer.cli.machines import EXACT, Wish
+
+CODES = ("ova", "ava", "complete", "dense", "sparse", "bch")
+WHOLE = {"weston-watkins": "WestonWatkinsSVC", "crammer-singer": "CrammerSingerSVC", "lee-lin-wahba": "LeeLinWahbaSVC"}
+# Name on the command line: the binary machine, and the code or the single machine.
+SCHEMES: dict[str, tuple[str, str]] = {
+    **{f"svc-{code}": ("svc", code) for code in CODES},
+    **{f"lssvc-{code}": ("lssvc", code) for code in CODES},
+    **{name: ("svc", name) for name in WHOLE},
+}
+# Words that stand for several schemes.
+GROUPS = {
+    "schemes": tuple(SCHEMES),
+    "svc-codes": tuple(f"svc-{code}" for code in CODES),
+    "lssvc-codes": tuple(f"lssvc-{code}" for code in CODES),
+}
+
+
+@dataclass
+class Fold:
+    """One training fold: its points, and the parameters found so far for each kind of binary machine."""
+
+    X: Any
+    y: NDArray[Any]
+    found: dict[tuple[str, str], Wish] = field(default_factory=dict)
+
+    def settled(self, wish: Wish, machine: str) -> Wish:
+        """The wish with C and sigma of this fold."""
+        key = (machine, wish.kernel)
+        if key not in self.found:
+            self.found[key] = self._search(replace(wish, machine=machine))
+        chosen = self.found[key]
+        return replace(wish, machine=machine, C=chosen.C, sigma=chosen.sigma)
+
+    def _search(self, wish: Wish) -> Wish:
+        X, y = self.X, self.y
+        if len(y) > EXACT:
+            random = np.random.default_rng(wish.seed)
+            order = random.permutation(len(y))
+            firsts = np.unique(y[order], return_index=True)[1]  # no class is left out of the sample
+            some = np.sort(order[np.concatenate([firsts, np.setdiff1d(np.arange(len(y)), firsts)])[:EXACT]])
+            X, y = X[some], y[some]
+        choice = machines.choose(wish, "classification", len(y))
+        machine = machines.train(machines.build(wish, choice, X, y), X, y)
+        if choice.tuning == "cv":
+            machine = machine.best_estimator_
+        facts = machines.parameters(machine)
+        return replace(wish, C=facts["C"], sigma=facts.get("sigma", wish.sigma))
+
+
+def trained(name: str, wish: Wish, fold: Fold) -> Any:
+    """The scheme of a name, trained on a fold."""
+    from mercer.multiclass import OutputCode
+    from mercer.multiclass import machines as single
+
+    base, kind = SCHEMES[name]
+    wish = fold.settled(wish, base)
+    known = machines.Choice(base, "given")
+    machine = machines.build(wish, known, fold.X, fold.y)
+    if kind in WHOLE:
+        machine = getattr(single, WHOLE[kind])(C=machine.C, kernel=machine.kernel, memory=wish.memory)
+    else:
+        machine = OutputCode(machine, kind, random_state=wish.seed)
+    return machines.train(machine, fold.X, fold.y)
