@@ -20,7 +20,7 @@ def problem():
 
 
 @pytest.mark.parametrize(
-    "base", [LSSVC(C=5.0, kernel=Gaussian(2.0)), SVC(tol=1e-6), LogisticRegression(), GaussianNB()]
+    "base", [LSSVC(C=5.0, kernel=Gaussian(2.0)), SVC(tol=1e-8), LogisticRegression(), GaussianNB()]
 )
 def test_every_label_is_its_own_binary_machine(problem, base):
     X, Y, Z = problem

@@ -1,5 +1,7 @@
 """OutputCode: the theorems about codes, the fast roads against plain retraining, and every odd input."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -199,6 +201,29 @@ def test_parameters_chosen_by_leave_one_out_are_the_same_for_all_columns(satimag
     pairs = OutputCode(base, "ava").fit(X, y)
     assert pairs.bank_.C == base.fit(X, y).C_
     assert np.mean(pairs.predict(Z) == t) > 0.8
+
+
+def test_a_given_matrix_with_points_of_weight_zero_is_the_matrix_without_them(satimage):
+    X, y, Z, _ = satimage
+    kernel = Gaussian(3.0)
+    weights = np.ones(len(y))
+    weights[::3] = 0
+    kept = weights > 0
+    for kind in (LSSVC, SVC):
+        for code in ("ova", "sparse"):
+            whole = OutputCode(kind(kernel="precomputed"), code, random_state=0).fit(
+                kernel(X), y, sample_weight=weights
+            )
+            part = OutputCode(kind(kernel="precomputed"), code, random_state=0).fit(kernel(X[kept]), y[kept])
+            assert whole.outputs(kernel(Z, X)) == pytest.approx(part.outputs(kernel(Z, X[kept])), abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", [LSSVC, SVC])
+@pytest.mark.parametrize("code", ["dense", "sparse"])
+def test_a_pickled_machine_predicts_the_same(satimage, kind, code):
+    X, y, Z, _ = satimage
+    machine = OutputCode(kind(kernel=Gaussian(3.0)), code, random_state=0).fit(X, y)
+    assert np.array_equal(pickle.loads(pickle.dumps(machine)).outputs(Z), machine.outputs(Z))
 
 
 # Any scikit-learn classifier --------------------------------------------------------------------------------------

@@ -85,9 +85,9 @@ def natural_loss(base: Any) -> Loss:
     if kind == "SGDClassifier":
         names = {"log_loss": "logistic", "squared_error": "square", "modified_huber": "squared_hinge"}
         return loss_of(names.get(str(given), str(given) if str(given) in LOSSES else "hinge"))
-    square = ("LSSVC", "RidgeClassifier", "RidgeClassifierCV", "LinearDiscriminantAnalysis")
+    square = ("LSSVC", "RidgeClassifier", "RidgeClassifierCV")
     logistic = {"LogisticRegression", "LogisticRegressionCV", "KernelLogistic", "GradientBoostingClassifier"}
-    logistic |= {"HistGradientBoostingClassifier"}
+    logistic |= {"HistGradientBoostingClassifier", "LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis"}
     by_kind = {"Perceptron": "perceptron", "AdaBoostClassifier": "exponential"}
     by_kind |= dict.fromkeys(square, "square") | dict.fromkeys(logistic, "logistic")
     if kind in by_kind:

@@ -81,8 +81,9 @@ class SubsystemBank(Bank):
         self._order = np.argsort(labels, kind="stable").astype(np.intp)
         self._labels, self._code = labels[self._order], code
         self._weights = None if weights is None else weights[self._order]
+        self._memory = base.memory
         with threads.limit(base.n_jobs):
-            self._matrix = self._ordered_matrix(base.memory)
+            self._matrix: Any = self._ordered_matrix()
             c, self.intercepts = np.zeros((len(labels), code.shape[1])), np.zeros(code.shape[1])
             # Systems side by side, the large ones first, each with one thread of BLAS.
             sets = sorted(class_sets(code).items(), key=lambda item: -int(np.isin(labels, item[0]).sum()))
@@ -92,13 +93,18 @@ class SubsystemBank(Bank):
                     self.intercepts[columns] = bias
         self.coefficients = np.empty_like(c)
         self.coefficients[self._order] = c
+        self._matrix = None  # not worth keeping: leave-one-out, asked for at most once, computes it again
 
-    def _ordered_matrix(self, memory: int | str | None) -> NDArray[Any]:
+    def __getstate__(self) -> dict[str, Any]:
+        """A given matrix does not travel with the machines."""
+        return {**vars(self), "_X": None} if isinstance(self.kernel, Precomputed) else vars(self)
+
+    def _ordered_matrix(self) -> NDArray[Any]:
         """The kernel matrix (n, n) in the order of the classes."""
         if isinstance(self.kernel, Precomputed):
             return np.asarray(self._X)[np.ix_(self._order, self._order)]
         points = validation.take(validation.working_form(self._X), self._order)
-        held: Any = Gram(self.kernel, points, storage="dense", memory=memory, precision=self._precision)
+        held: Any = Gram(self.kernel, points, storage="dense", memory=self._memory, precision=self._precision)
         return np.asarray(held.matrix)
 
     def _system(self, classes: tuple[int, ...], columns: list[int]) -> tuple[Index, Bordered]:
@@ -136,8 +142,11 @@ class SubsystemBank(Bank):
         values = prediction.expand(self.kernel, X, points, [slice(0, len(c))], [c], self._precision)[0]
         return np.asarray(values + self.intercepts)
 
-    def leave_one_out(self) -> Array:
+    def leave_one_out(self) -> Array | None:
         """Exact leave-one-out outputs (n, F)."""
+        if self._X is None:
+            return None
+        self._matrix = self._ordered_matrix()
         # A machine that never used a point says about it what it says: only the others change.
         values = np.asarray(self._matrix @ self.coefficients[self._order] + self.intercepts)
 
@@ -151,6 +160,7 @@ class SubsystemBank(Bank):
         with threads.one_blas_thread():
             for where, columns, predictions in threads.run(own, list(class_sets(self._code).items())):
                 values[where[:, None], columns] = predictions
+        self._matrix = None
         unordered = np.empty_like(values)
         unordered[self._order] = values
         return unordered

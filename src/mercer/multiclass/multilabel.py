@@ -22,6 +22,7 @@ from mercer.errors import InvalidInput
 from mercer.estimation.weights import sample_weights
 from mercer.least_squares import LSSVC, LSSVR
 from mercer.multiclass.banks import margins
+from mercer.multiclass.support_vector_bank import CodedSVC
 from mercer.svm import SVC
 
 Array = NDArray[np.float64]
@@ -38,7 +39,7 @@ class Multilabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
     Attributes
     ----------
     machines_ : the machines, one for each label; a number where a label is always (+1) or never (-1) there; None where
-        one least-squares machine serves all labels.
+        labels share their work.
     n_labels_ : their number.
 
     """
@@ -77,11 +78,16 @@ class Multilabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
             raise InvalidInput(f"{type(base).__name__} takes no sample_weight: leave it out")
         self.n_labels_ = Y.shape[1]
         signs = 2 * Y.astype(np.int64) - 1
-        self._shared = None
+        self._shared: Any = None
         with threads.limit(self.n_jobs):
+            self.machines_ = None
             if type(base) is LSSVC and base.class_weight is None:
-                self._shared = _regression(base).fit(X, signs.astype(np.float64), sample_weight=weights)
-                self.machines_ = None
+                self._shared = _regression(base).fit(X, signs.astype(np.float64), sample_weight=weights).predict
+            elif _shares(base, signs, weights):
+                # Points with the same labels are a class, and a label is a column of the code of these classes.
+                code, rows = np.unique(signs, axis=0, return_inverse=True)
+                machine = CodedSVC.like(base, code.astype(np.int8))
+                self._shared = machine.fit(X, rows.ravel(), sample_weight=weights).outputs
             else:
                 tasks = (delayed(_fit)(base, X, column, weights) for column in signs.T)
                 self.machines_ = list(Parallel(n_jobs=self.n_jobs)(tasks))
@@ -91,7 +97,7 @@ class Multilabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         """Outputs (n, k), positive where the label is given."""
         check_is_fitted(self)
         if self._shared is not None:
-            return np.asarray(self._shared.predict(X), dtype=np.float64).reshape(_num_samples(X), -1)
+            return np.asarray(self._shared(X), dtype=np.float64).reshape(_num_samples(X), -1)
         values = np.empty((_num_samples(X), self.n_labels_))
         for column, machine in enumerate(self.machines_ or []):
             values[:, column] = machine if isinstance(machine, float) else margins(machine, X)
@@ -113,6 +119,14 @@ def indicators(Y: Any) -> NDArray[np.int64]:
     if dense.dtype.kind not in "biuf" or not np.isin(dense, (0, 1)).all():
         raise InvalidInput("Y must hold 0 and 1 only: 1 where the point has the label")
     return dense.astype(np.int64)
+
+
+def _shares(base: Any, signs: NDArray[np.int64], weights: Array | None) -> bool:
+    """Whether the labels are columns of one SVC: every label is there and missing, and no point is left out."""
+    if type(base) is not SVC or base.class_weight is not None or getattr(base, "approximation", None) is not None:
+        return False
+    both = bool(np.all(signs.min(axis=0) < signs.max(axis=0)))
+    return both and (weights is None or bool(weights.min() > 0))
 
 
 def _regression(base: LSSVC) -> LSSVR:

@@ -134,6 +134,7 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         """Train on points X and labels y (n,); points of weight zero are left out."""
         X, y = self._checked(X, y)
         weights = sample_weights(sample_weight, X)
+        self._kept: Index | None = None
         if weights is not None:
             refuse_negative(weights)
             if not has_fit_parameter(self._base, "sample_weight"):
@@ -141,6 +142,7 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
             if not weights.all():
                 kept = np.flatnonzero(weights)
                 X, y, weights = self._part(X, kept), y[kept], weights[kept]
+                self._kept = kept
         self.classes_, labels = np.unique(y, return_inverse=True)
         k = len(self.classes_)
         if k < 2:
@@ -228,6 +230,8 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
             validate_data(self, X, reset=False, skip_check_array=True)
         if _num_samples(X) == 0:
             raise InvalidInput("Found array with 0 sample(s) while a minimum of 1 is required")
+        if self._kept is not None and get_tags(base).input_tags.pairwise:
+            X = _safe_indexing(X, self._kept, axis=1)
         return self.bank_.outputs(X)
 
     def _scores(self, X: Any) -> Array:
