@@ -233,6 +233,14 @@ class Ledger:
             at += rows
         self._close(at, running)
 
+    def noted(self) -> NDArray[np.uint64]:
+        """The checksum of a complete pass for a checkpoint, as an array; empty while there was none."""
+        return np.array([] if self.checksum is None else [self.checksum], dtype=np.uint64)
+
+    def recall(self, noted: NDArray[np.uint64]) -> None:
+        """Hold the source to the checksum of an earlier run."""
+        self.checksum = int(noted[0]) if len(noted) else None
+
     def count(self) -> int:
         """Number of rows; one scan without kernel work where the source does not know it."""
         if self.n is None:

@@ -40,6 +40,8 @@ from mercer.solvers.solution import Stopped as Reason
 Array = NDArray[np.float64]
 
 SAMPLE_STEPS = 30
+# The sampled solution differs from the full one by more than this, so that a smaller gap on the sample gains nothing.
+SAMPLE_GAP = 1e-3
 FULL_STEPS = 50
 INNER_PASSES = 20
 
@@ -143,12 +145,12 @@ def solve(
     C: float,
     bias: Bias,
     tol: float,
-    start: Array | None,
+    start: tuple[Array, Array] | None,
     checkpoint: Checkpoint,
     sample: int | None,
     iterations: int,
 ) -> Solution:
-    """Minimise P for every output; see `rectangle.solve` for the arguments."""
+    """Minimise P for every output from `start`, w (r, k) and b (k,); see `rectangle.solve` for the other arguments."""
     run = _Run(setting, C, bias, tol, checkpoint, sample, iterations)
     reason: Reason = "converged"
     try:
@@ -189,37 +191,37 @@ class _Run:
         self.part = Sweeps(Ledger(ArrayBlocks(X, Y)), setting.columns, v * (setting.n / self.plan.rows))
         self.part.between = setting.sweeps.between = self._between
 
-    def all_columns(self, start: Array | None) -> None:
+    def all_columns(self, start: tuple[Array, Array] | None) -> None:
         """Run every output from its sampled solution, from `start`, or from where a checkpoint left it."""
+        if start is not None:
+            self.w, self.b = start[0].copy(), start[1].copy()
         saved = self.checkpoint.load()
         if saved is not None:
             self._restore(saved[1])
         while self.column < len(self.b):
-            if self.factor is None:
-                if start is not None:
-                    self.w[:, self.column] = start[:, self.column]
-                self._on_sample(SAMPLE_STEPS if start is None else 1)
+            if self.factor is None and start is None:
+                self._on_sample()
+            elif self.factor is None:
+                self.factor = self._factor(self.w[:, self.column], float(self.b[self.column]))
             self._on_all_rows()
             self.column, self.factor = self.column + 1, None
 
-    def _on_sample(self, steps: int) -> None:
+    def _on_sample(self) -> None:
         """Newton on the sample; leaves the factor of the last step behind."""
         j = self.column
         task = Logistic(self.setting, self.part, j, self.C, self.bias)
         w, b, previous = self.w[:, j], float(self.b[j]), np.inf
         at = task.slope(w, b)
-        for _ in range(steps):
+        for _ in range(SAMPLE_STEPS):
             self.factor = self._factor(w, b)
             dw, db = task.step(at, self.factor.solve(task.target(at)[:, None])[:, 0])
-            if steps == 1:  # a start was given: the factor is all that is wanted
-                break
             fraction = 1.0
             new = task.slope(w + dw, b + db)
             while new.primal > at.primal and fraction > 1e-6:
                 fraction *= 0.5
                 new = task.slope(w + fraction * dw, b + fraction * db)
             w, b, at = w + fraction * dw, b + fraction * db, new
-            if at.relative_gap <= self.tol or not at.relative_gap < 0.99 * previous:
+            if at.relative_gap <= max(self.tol, SAMPLE_GAP) or not at.relative_gap < 0.99 * previous:
                 break
             previous = at.relative_gap
         self.w[:, j], self.b[j] = w, b
@@ -326,11 +328,12 @@ class _Run:
         """What a checkpoint keeps."""
         state = {
             "w": self.w, "b": self.b, "primal": self.primal, "dual": self.dual, "column": np.array(self.column),
-            "steps": np.array(self.steps),
+            "steps": np.array(self.steps), "ledger": self.setting.ledger.noted(),
         }  # fmt: skip
         return state if self.factor is None else state | {"R": self.factor.R}
 
     def _restore(self, state: dict[str, NDArray[Any]]) -> None:
+        self.setting.ledger.recall(state["ledger"])
         self.w, self.b, self.primal, self.dual = state["w"], state["b"], state["primal"], state["dual"]
         self.column, self.steps = int(state["column"]), int(state["steps"])
         if "R" in state:
@@ -355,4 +358,3 @@ class _Run:
             history=tuple(self.setting.monitor.history),
             details=details,
         )
-

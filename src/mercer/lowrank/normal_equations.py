@@ -65,7 +65,7 @@ class NormalEquations:
         k = w.shape[1]
         sums, totals = self.sweeps.residuals(self.whitening.backward(w), resume)
         Z = self.whitening.forward(sums)
-        self.s, self.N = Z[:, k], float(totals[0])
+        self.s, self.N = np.ascontiguousarray(Z[:, k]), float(totals[0])
         ve, vee = totals[1 : k + 1], totals[k + 1 :]
         self.vY = ve + self.s @ w
         b = self.beta * ve

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
 from mercer.kernels import Kernel
+from mercer.lowrank import newton
 from mercer.lowrank.checkpointing import Checkpoint, fingerprint
 from mercer.lowrank.landmark_preconditioner import Accumulated, Factor, SamplePlan, accumulate
 from mercer.lowrank.normal_equations import NormalEquations
@@ -62,8 +63,9 @@ def solve(
 ) -> Solution:
     """Fit m coefficients to all rows of `source` (a BlockSource, or points with `y`) until the relative gap is `tol`.
 
-    `landmarks` are points (m, d) or the result of `choose`.  The gap is a strict bound that counts every direction
-    alike; the distance to the optimal value is usually a hundred times smaller, hence the default `tol`.
+    `landmarks` are points (m, d) or the result of `choose`; `start` are coefficients (m, k) or an earlier solution.
+    The gap is a strict bound that counts every direction alike; the distance to the optimal value is usually a hundred
+    times smaller, hence the default `tol`.
 
     The solution has coefficients (m, k) on the landmarks and bias (k,).  `checkpoint` names a file that is written
     every 30 seconds (or `every`), taken up by a later call on the same problem and removed at the end.  `precision` is
@@ -89,13 +91,14 @@ def solve(
             monitor=watch,
         )
         k = setting.outputs()
+        start = watch.resume() if start is None else start
         w = None if start is None else setting.coordinates(start, k)
         identity = setting.identity(C=C, bias=bias, loss=loss, tol=tol, sample=sample, start=fingerprint(w))
         saved = Checkpoint(checkpoint, identity, every)
         if loss == "logistic":
-            from mercer.lowrank import newton
-
-            return newton.solve(setting, C, bias, tol, w, saved, sample, iterations)
+            b = np.zeros(k) + (start.bias if isinstance(start, Solution) else 0.0)
+            begin = None if w is None else (w, b)
+            return newton.solve(setting, C, bias, tol, begin, saved, sample, iterations)
         return _Descent(setting, C, bias, tol, saved, setting.plan(k, tol, sample)).solve(w, iterations)
 
 
@@ -255,6 +258,7 @@ class _Descent:
             "R": self.factor.R, "w": self.w, "r": self.r, "p": self.p, "rho": self.rho, "primal": self.primal,
             "gap": self.gap, "s": e.s, "vY": e.vY, "N": np.array(e.N), "proved": np.array(self.proved),
             "iteration": np.array(self.iteration), "passes": np.array(self.setting.sweeps.passes),
+            "ledger": self.setting.ledger.noted(),
         }  # fmt: skip
         if self.progress is not None:
             state |= {
@@ -267,6 +271,7 @@ class _Descent:
 
     def _restore(self, stage: str, state: dict[str, NDArray[Any]]) -> None:
         self.stage = "search" if stage == "search" else "residual"
+        self.setting.ledger.recall(state["ledger"])
         self.factor = Factor(np.asfortranarray(state["R"]), np.empty((0, 0)))
         self.w, self.r, self.p, self.rho = state["w"], state["r"], state["p"], state["rho"]
         self.primal, self.gap, self.proved = state["primal"], state["gap"], float(state["proved"])

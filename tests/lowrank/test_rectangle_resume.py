@@ -1,0 +1,132 @@
+"""A run killed in the middle goes on from its checkpoint and ends with the same model."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mercer.errors import InvalidInput, ModelFileError
+from mercer.kernels import Gaussian
+from mercer.lowrank import rectangle
+from mercer.lowrank.blocks import ArrayBlocks, BlockSource
+from mercer.solvers.monitor import Monitor
+from mercer.solvers.solution import Solution
+
+KERNEL = Gaussian(sigma=1.5)
+
+COMMON = """
+import sys, time
+import numpy as np
+from mercer.kernels import Gaussian
+from mercer.lowrank import rectangle
+from mercer.lowrank.blocks import ArrayBlocks
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((3000, 4))
+y = np.sign(np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(3000))
+
+class Slow(ArrayBlocks):
+    def blocks(self, start=0):
+        for block in super().blocks(start):
+            time.sleep(float(sys.argv[3]))
+            yield block
+
+options = dict(C=20.0, tol=1e-9, bias="free", precision="float32", loss=sys.argv[4])
+if sys.argv[5] != "direct":
+    options["sample"] = 700
+solution = rectangle.solve(
+    Slow(X, y, rows=300), Gaussian(sigma=1.5), X[:50], checkpoint=sys.argv[1], every=0.0, **options
+)
+solution.save(sys.argv[2])
+"""
+
+
+def command(checkpoint: Path, out: Path, pause: float, loss: str, method: str) -> list[str]:
+    return [sys.executable, "-c", textwrap.dedent(COMMON), str(checkpoint), str(out), str(pause), loss, method]
+
+
+@pytest.mark.parametrize(("loss", "method"), [("square", "sample"), ("square", "direct"), ("logistic", "sample")])
+def test_a_killed_run_resumes_to_the_same_model(tmp_path: Path, loss: str, method: str) -> None:
+    checkpoint, out = tmp_path / "state.npz", tmp_path / "model.npz"
+    whole = tmp_path / "whole.npz"
+    subprocess.run(command(tmp_path / "other.npz", whole, 0.0, loss, method), check=True, timeout=120)
+    for _ in range(2):
+        child = subprocess.Popen(command(checkpoint, out, 0.03, loss, method))
+        deadline = time.monotonic() + 60
+        while not checkpoint.exists() and child.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.4)
+        child.send_signal(signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+        assert checkpoint.exists()
+        assert not out.exists()
+    subprocess.run(command(checkpoint, out, 0.0, loss, method), check=True, timeout=120)
+    expected, resumed = Solution.load(whole), Solution.load(out)
+    assert np.array_equal(resumed.coefficients, expected.coefficients)
+    assert np.array_equal(np.asarray(resumed.bias), np.asarray(expected.bias))
+    assert resumed.primal == expected.primal
+    assert not checkpoint.exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
+
+
+class Counting(ArrayBlocks):
+    """Rows that count how many blocks were read."""
+
+    read = 0
+
+    def blocks(self, start: int = 0):  # type: ignore[no-untyped-def]
+        for block in super().blocks(start):
+            self.read += 1
+            yield block
+
+
+def problem() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1200, 4))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1]
+
+
+def fit(source: BlockSource, path: Path, **changes):
+    X, _ = problem()
+    options = {"C": 20.0, "tol": 1e-9, "sample": 300, "precision": "float64", "checkpoint": path, "every": 0.0}
+    return rectangle.solve(source, KERNEL, X[:50], **(options | changes))
+
+
+def test_an_interrupted_run_keeps_its_work(tmp_path: Path) -> None:
+    X, y = problem()
+    path = tmp_path / "state.npz"
+    whole, first, second = (Counting(X, y, rows=100) for _ in range(3))
+    expected = fit(whole, tmp_path / "unused.npz")
+    stopped = fit(first, path, monitor=Monitor(callback=lambda record: record.iteration >= 3))
+    assert stopped.stopped == "interrupted"
+    resumed = fit(second, path)
+    assert np.array_equal(resumed.coefficients, expected.coefficients)
+    assert second.read < whole.read
+    assert first.read + second.read <= whole.read + 12
+    assert not path.exists()
+
+
+def test_a_checkpoint_of_another_problem_is_refused(tmp_path: Path) -> None:
+    X, y = problem()
+    path = tmp_path / "state.npz"
+    fit(ArrayBlocks(X, y), path, monitor=Monitor(callback=lambda record: record.iteration >= 2))
+    with pytest.raises(InvalidInput, match=r"another problem \(C differ\)"):
+        fit(ArrayBlocks(X, y), path, C=2.0)
+    with pytest.raises(InvalidInput, match="rows differ"):
+        fit(ArrayBlocks(X[:-1], y[:-1]), path)
+    path.write_bytes(b"nonsense")
+    with pytest.raises(ModelFileError, match="damaged"):
+        fit(ArrayBlocks(X, y), path)
+
+
+def test_other_rows_behind_a_checkpoint_are_found_out(tmp_path: Path) -> None:
+    X, y = problem()
+    path = tmp_path / "state.npz"
+    fit(ArrayBlocks(X, y, rows=100), path, monitor=Monitor(callback=lambda record: record.iteration >= 2))
+    with pytest.raises(InvalidInput, match="other rows, or another order"):
+        fit(ArrayBlocks(X[::-1].copy(), y, rows=100), path)
