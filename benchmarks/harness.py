@@ -25,6 +25,7 @@ Reported are medians, and their ratio to mercer's.
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -37,6 +38,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -129,15 +131,26 @@ def _in_child(task: Task, name: str, smoke: bool, answer: Any) -> None:
         answer.send({"error": f"{type(error).__name__}: {error}".splitlines()[0]})
 
 
-def measure_apart(task: Task, name: str, smoke: bool, limit: float | None) -> dict[str, Any]:
-    """One measurement in a fresh process, stopped when it passes the time limit.
+def _in_fresh_child(module: str, task: str, name: str, smoke: bool, answer: Any) -> None:
+    """Body of a measuring process that knows its task by name only."""
+    found = next(known for known in import_module(module).TASKS if known.name == task)
+    _in_child(found, name, smoke, answer)
 
-    The process is forked before this one has done numerical work, so that tasks may be closures and no thread pool is
-    inherited.
+
+def measure_apart(
+    task: Task, name: str, smoke: bool, limit: float | None, module: str | None = None
+) -> dict[str, Any]:
+    """One measurement in a process of its own, stopped when it passes the time limit.
+
+    A task that stands in the TASKS of `module` is run by a new interpreter: thread pools of BLAS survive a fork badly,
+    and libraries suffer from that unequally.  Other tasks are run by a fork, since they may be closures.
     """
-    context = multiprocessing.get_context("fork")
+    context: Any = multiprocessing.get_context("spawn" if module else "fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_in_child, args=(task, name, smoke, sender))
+    if module:
+        child = context.Process(target=_in_fresh_child, args=(module, task.name, name, smoke, sender))
+    else:
+        child = context.Process(target=_in_child, args=(task, name, smoke, sender))
     child.start()
     sender.close()
     try:
@@ -150,6 +163,15 @@ def measure_apart(task: Task, name: str, smoke: bool, limit: float | None) -> di
         return {"error": f"the process died (exit code {child.exitcode})"}
     finally:
         child.join()
+
+
+def _holding(name: str, tasks: Sequence[Task]) -> str | None:
+    """The module benchmarks.<name> where it states these tasks, else None."""
+    module = f"benchmarks.{name}"
+    if importlib.util.find_spec(module) is None:
+        return None
+    stated = {task.name for task in getattr(import_module(module), "TASKS", ())}
+    return module if stated.issuperset(task.name for task in tasks) else None
 
 
 def _usable(task: Task, smoke: bool) -> dict[str, Outcome]:
@@ -171,11 +193,12 @@ def run(
     budget_seconds: float | None = None,
     smoke: bool = False,
     in_process: bool = False,
+    module: str | None = None,
     report: Callable[[str], None] = print,
 ) -> dict[str, dict[str, Outcome]]:
     """Measure all tasks, interleaved; a library that fails or passes the budget is not tried again on that task.
 
-    `budget_seconds` bounds each single measurement.
+    `budget_seconds` bounds each single measurement; `module` states the tasks (see `measure_apart`).
     """
     results: dict[str, dict[str, Outcome]] = {}
     for task in tasks:
@@ -190,7 +213,7 @@ def run(
                 if in_process or smoke:
                     answer = measure_once(task, name, smoke)
                 else:
-                    answer = measure_apart(task, name, smoke, budget_seconds)
+                    answer = measure_apart(task, name, smoke, budget_seconds, module)
                 if "error" in answer:
                     outcome.skipped = answer["error"]
                     report(f"{task.name:24} {name:22} {outcome.skipped}")
@@ -317,6 +340,7 @@ def main(name: str, tasks: Sequence[Task], arguments: Sequence[str] | None = Non
         budget_seconds=options.budget,
         smoke=options.smoke,
         in_process=options.in_process,
+        module=None if options.smoke or options.in_process else _holding(name, chosen),
     )
     if not options.smoke:
         write(name, tasks, results, options.out)

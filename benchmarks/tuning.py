@@ -1,17 +1,17 @@
 """Tuning: a 10 x 10 grid of C and width with 5 folds, mercer's shared search against GridSearchCV over the same grid.
 
-    python -m benchmarks.tuning                    # everything; GridSearchCV takes many minutes
-    python -m benchmarks.tuning --share 0.09       # GridSearchCV on 9 of the 100 candidates, its time scaled up
+    python -m benchmarks.tuning                           # everything; GridSearchCV takes many minutes
+    MERCER_GRID_SHARE=0.09 python -m benchmarks.tuning    # GridSearchCV on 9 of the 100 candidates, its time scaled up
     python -m benchmarks.tuning --smoke
 
 Both use the same candidates (the grid mercer derives from the data), the same folds and tolerance, and train the best
-candidate on all points; accuracy is that on test points neither has seen.  With --share the candidates GridSearchCV
-really runs are spread evenly over both axes, its search time is multiplied by 100 / (their number), as the table says;
-its accuracy is then that of the best of those few.  liquidSVM runs over its own 10 x 10 grid.  "torchkm" is one width
-with 50 values of C and 10 folds.
+candidate on all points; accuracy is that on test points neither has seen.  With MERCER_GRID_SHARE the candidates that
+GridSearchCV really runs are spread evenly over both axes, its search time is multiplied by 100 / (their number), as the
+table says; its accuracy is then that of the best of those few.  liquidSVM runs over its own 10 x 10 grid.  "torchkm" is
+one width with 50 values of C and 10 folds.
 """
 
-import sys
+import os
 import time
 import warnings
 from typing import Any
@@ -25,7 +25,7 @@ from mercer.kernels import Gaussian, median_sigma
 from mercer.selection.folds import assign
 from mercer.selection.grid import from_data
 
-SHARE = 1.0
+SHARE = float(os.environ.get("MERCER_GRID_SHARE", "1"))
 N = 10
 FOLDS = 5
 
@@ -136,9 +136,9 @@ RIVALS = {
 }
 GRID_NOTE = "GridSearchCV with n_jobs=2 on the same candidates and folds"
 TASKS = [
-    harness.Task("usps", load("usps"), RIVALS, needs_data=True, note=GRID_NOTE),
-    harness.Task("letter", load("letter"), RIVALS, needs_data=True, note=GRID_NOTE),
-    harness.Task("a9a, 10,000 rows", load("a9a", 10_000), RIVALS, needs_data=True, note=GRID_NOTE),
+    harness.Task("usps, same grid", load("usps"), RIVALS, needs_data=True, note=GRID_NOTE),
+    harness.Task("letter, same grid", load("letter"), RIVALS, needs_data=True, note=GRID_NOTE),
+    harness.Task("a9a, 10,000 rows, same grid", load("a9a", 10_000), RIVALS, needs_data=True, note=GRID_NOTE),
     *[
         harness.Task(
             f"{name}, own grids",
@@ -160,9 +160,4 @@ TASKS = [
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    if "--share" in arguments:
-        at = arguments.index("--share")
-        SHARE = float(arguments[at + 1])
-        del arguments[at : at + 2]
-    harness.main("tuning", TASKS, arguments)
+    harness.main("tuning", TASKS)
