@@ -136,12 +136,12 @@ def task(
 
 
 TASKS = [
-    task("m = 2,000", 2_000, peer=True, note="all 522,911 training rows, class 2 against the rest"),
+    task("all rows, m = 2,000", 2_000, peer=True, note="all 522,911 training rows, class 2 against the rest"),
     task("7 classes, m = 2,000", 2_000, many=True, note="all seven classes, one against the rest, in the same passes"),
-    task("m = 500", 500),
-    task("m = 1,000", 1_000),
-    task("m = 4,000", 4_000),
-    task("m = 10,000", 10_000),
+    task("all rows, m = 500", 500),
+    task("all rows, m = 1,000", 1_000),
+    task("all rows, m = 4,000", 4_000),
+    task("all rows, m = 10,000", 10_000),
     task("n = 50,000, m = 2,000", 2_000, 50_000, peer=True),
     task("n = 100,000, m = 2,000", 2_000, 100_000),
     task("n = 200,000, m = 2,000", 2_000, 200_000),
