@@ -88,6 +88,37 @@ class ClassMachine(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # typ
     _kind: Kind
     _weights: Array | None
 
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        bias: str = "free",
+        class_weight: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        memory: int | str | None = None,
+        precision: str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.bias = bias
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.memory = memory
+        self.precision = precision
+        self.n_jobs = n_jobs
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         given = self.kernel == "precomputed" if isinstance(self.kernel, str) else isinstance(self.kernel, Precomputed)

@@ -68,19 +68,21 @@ class CrammerSingerSVC(ClassMachine):
         precision: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.precision = precision
-        self.n_jobs = n_jobs
+        super().__init__(
+            C,
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            bias=bias,
+            class_weight=class_weight,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            memory=memory,
+            precision=precision,
+            n_jobs=n_jobs,
+        )
 
     def _problem(self, gram: GramOperator, task: Task) -> Any:
         bias: Any = self.bias
@@ -98,37 +100,6 @@ class WestonWatkinsSVC(ClassMachine):
     Two classes give the binary machine with the same C.  Parameters and attributes are those of `CrammerSingerSVC`.
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: str = "free",
-        class_weight: Any = None,
-        tol: float = 1e-3,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        memory: int | str | None = None,
-        precision: str = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.precision = precision
-        self.n_jobs = n_jobs
-
     def _problem(self, gram: GramOperator, task: Task) -> Any:
         bias: Any = self.bias
         return WestonWatkins(gram, task.codes, self.C, task.weights, bias, k=task.k)
@@ -137,7 +108,7 @@ class WestonWatkinsSVC(ClassMachine):
         return weston_watkins.solve
 
 
-class LeeLinWahbaSVC(WestonWatkinsSVC):
+class LeeLinWahbaSVC(ClassMachine):
     """Lee, Lin and Wahba's multiclass support vector machine, Fisher consistent for any number of classes.
 
         min 1/2 sum_m ||f_m||^2 + C sum_i w_i sum_{j != y_i} (f_j(x_i) + 1/(k - 1))_+,    sum_m f_m = 0
@@ -153,7 +124,7 @@ class LeeLinWahbaSVC(WestonWatkinsSVC):
         return lee_lin_wahba.solve
 
 
-class BredensteinerBennettSVC(WestonWatkinsSVC):
+class BredensteinerBennettSVC(ClassMachine):
     """Bredensteiner and Bennett's multiclass support vector machine.
 
         min 1/2 sum_{lm} ||f_l - f_m||^2 + 1/2 sum_m ||f_m||^2 + C sum_i w_i sum_{j != y_i} (1 - f_{y_i} + f_j)_+
@@ -170,6 +141,9 @@ class BredensteinerBennettSVC(WestonWatkinsSVC):
     def _problem(self, gram: GramOperator, task: Task) -> Any:
         bias: Any = self.bias
         return BredensteinerBennett(gram, task.codes, self.C, task.weights, bias, k=task.k)
+
+    def _solver(self) -> Callable[..., Solution]:
+        return weston_watkins.solve
 
 
 class KernelLogistic(ClassMachine):
@@ -198,19 +172,21 @@ class KernelLogistic(ClassMachine):
         precision: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.precision = precision
-        self.n_jobs = n_jobs
+        super().__init__(
+            C,
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            bias=bias,
+            class_weight=class_weight,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            memory=memory,
+            precision=precision,
+            n_jobs=n_jobs,
+        )
 
     def _problem(self, gram: GramOperator, task: Task) -> Any:
         bias: Any = self.bias

@@ -44,8 +44,10 @@ INNER = 0.1
 STEPS_PER_POINT = 20
 # Points within this factor of the worst are stepped on before violations are looked at again.
 GREED = 0.5
-# So many rounds without a smaller violation or gap by a twentieth are blamed on rounding.
+# So many rounds that lower neither violation nor gap by a twentieth nor raise the dual by this share (for kernel values
+# of so many bytes) are blamed on rounding.
 PATIENCE = 60
+PROGRESS = {4: 1e-9, 8: 1e-13}
 SECONDS_BETWEEN_REPORTS = 0.2
 TINY = 1e-12
 
@@ -168,7 +170,8 @@ class Search:
 
     def _rounds(self, limit: int, size: int, fixed: int | None) -> Stopped:
         last: Index = np.empty(0, dtype=np.intp)
-        best, waited = np.array([np.inf, np.inf]), 0
+        best, highest, waited = np.array([np.inf, np.inf]), -np.inf, 0
+        progress = PROGRESS[np.dtype(self.gram.dtype).itemsize]
         while True:
             self._survey()
             if self._converged():
@@ -177,9 +180,10 @@ class Search:
                 self.b += self.pull
                 self.F += self.pull
                 self._survey()
-            now = np.array([self.violation, self.gap])
-            waited = 0 if (now < 0.95 * best).any() else waited + 1
-            best = np.minimum(best, now)
+            now, dual = np.array([self.violation, self.gap]), self.primal - self.gap
+            risen = not dual <= highest + progress * abs(dual)
+            waited = 0 if risen or (now < 0.95 * best).any() else waited + 1
+            best, highest = np.minimum(best, now), max(highest, dual)
             if waited > PATIENCE or self.violation == 0.0:
                 return "stalled"
             if self.steps >= limit:

@@ -36,8 +36,9 @@ SLACK = 0.5
 # Nothing finer than this gap can be told apart then.
 LARGE_WEIGHTS = 1 << 23
 SINGLE_GAP = 1e-5
-# So many full passes without a smaller violation or gap are blamed on rounding.
+# So many full passes that neither lower violation or gap nor raise the dual by this share are blamed on rounding.
 PATIENCE = 60
+PROGRESS = {4: 1e-8, 8: 1e-13}
 TINY = 1e-12
 SECONDS_BETWEEN_REPORTS = 0.2
 
@@ -132,7 +133,7 @@ class LinearSearch:
         return self.solution(self._passes(limit))
 
     def _passes(self, limit: int) -> Stopped:
-        best, waited = np.array([np.inf, np.inf]), 0
+        best, highest, waited = np.array([np.inf, np.inf]), -np.inf, 0
         slack = np.inf
         while True:
             if self.passes >= limit:
@@ -144,9 +145,10 @@ class LinearSearch:
             if self._small(self.gap) and self._confirmed():
                 return "converged"
             self._move_bias()
-            now = np.array([self.violation, self.gap])
-            waited = 0 if (now < 0.98 * best).any() else waited + 1
-            best = np.minimum(best, now)
+            now, dual = np.array([self.violation, self.gap]), self._dual()
+            risen = not dual <= highest + PROGRESS[self.W.dtype.itemsize] * abs(dual)
+            waited = 0 if risen or (now < 0.98 * best).any() else waited + 1
+            best, highest = np.minimum(best, now), max(highest, dual)
             if waited > PATIENCE:
                 return "stalled"
             if not self._report():
@@ -173,12 +175,21 @@ class LinearSearch:
         self.passes += 1
         self.steps += steps
         self.outputs = None
-        norm = float(np.einsum("ij,ij->", self.W, self.W)) + (
-            self.constant * float(self.sums @ self.sums) if not self.free else 0.0
-        )
-        self.primal = 0.5 * norm + loss
-        self.gap = gap + (abs(float(self.sums @ (self.b + self.constant * self.sums))) if self.free else 0.0)
+        if self.free:
+            gap += abs(float(self.sums @ (self.b + self.constant * self.sums)))
+        self.primal, self.gap = 0.5 * self._norm() + loss, gap
         return int(left)
+
+    def _norm(self) -> float:
+        """Square of the weight vectors, and of a penalised bias."""
+        norm = float(np.einsum("ij,ij->", self.W, self.W))
+        return norm if self.free else norm + self.constant * float(self.sums @ self.sums)
+
+    def _dual(self) -> float:
+        """Dual value at the present variables, whose sums a free bias may still miss."""
+        p = self.problem
+        others = float(self.a.sum() - self.a[np.arange(self.n), p.y].sum())
+        return p.margin * others - 0.5 * self._norm()
 
     def _small(self, gap: float) -> bool:
         """Whether gap <= tol (|P| + |D|) / 2."""

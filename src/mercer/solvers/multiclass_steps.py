@@ -244,8 +244,10 @@ def _mark(code: int, y: int, bound: float, a: Any, i: int, rise: Any, fall: Any)
 
 
 @loop
-def _scan(code: int, margin: float, G: Any, y: Any, rise: Any, fall: Any, up: Any, down: Any, psi: Any) -> float:
-    """Violations psi (m,) of all points of a working set from their outputs G (k, m); returns the largest."""
+def _scan(
+    code: int, margin: float, G: Any, shared: Any, y: Any, rise: Any, fall: Any, up: Any, down: Any, psi: Any
+) -> Any:
+    """Violations psi (m,) of all points of a working set from their outputs G (k, m) + shared (m,); the largest."""
     k, m = G.shape
     for i in range(m):
         up[i] = G[0, i] - rise[0, i]
@@ -259,7 +261,7 @@ def _scan(code: int, margin: float, G: Any, y: Any, rise: Any, fall: Any, up: An
         if code == CRAMMER_SINGER:
             psi[i] = up[i] - down[i]
         else:
-            shift = margin - G[y[i], i] if code == WESTON_WATKINS else margin
+            shift = margin - G[y[i], i] if code == WESTON_WATKINS else margin + shared[i]
             psi[i] = max(shift + up[i], -shift - down[i], 0.0)
         worst = max(worst, psi[i])
     return worst
@@ -285,31 +287,38 @@ def minimise_points(
 
     K (m, m) with `constant` added to its values; G (k, m) outputs (Crammer-Singer: less the margin at the own class)
     and a (m, k) variables are updated.  After each scan of all violations the points within `greed` of the worst are
-    visited: 1 is the greedy method, a smaller number scans less often.
+    visited: 1 is the greedy method, a smaller number scans less often.  A step of Lee-Lin-Wahba changes all outputs by
+    the same amount and a few by more; the common part is kept apart until the end.
     """
     k, m = G.shape
     rise, fall = np.empty((k, m)), np.empty((k, m))
-    up, down, psi = np.empty(m), np.empty(m), np.empty(m)
+    up, down, psi, shared = np.empty(m), np.empty(m), np.empty(m), np.zeros(m)
     f, work, new, change = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     for i in range(m):
         _mark(code, y[i], box[i], a, i, rise, fall)
     steps = 0
     while True:
-        worst = _scan(code, margin, G, y, rise, fall, up, down, psi)
+        worst = _scan(code, margin, G, shared, y, rise, fall, up, down, psi)
         if worst <= tol or steps >= max_steps:
-            return steps, worst
+            break
         level = max(greed * worst, tol)
         before = steps
         for p in range(m):
             if psi[p] < level:
                 continue
             for r in range(k):
-                f[r] = G[r, p]
+                f[r] = G[r, p] + shared[p]
             if violation_of(code, y[p], margin, box[p], f, a[p]) < level:
                 continue
             best_variables(code, diagonal[p], box[p], y[p], margin, f, a[p], fixed_point, work, new)
             if not coefficient_change(code, y[p], a[p], new, change):
                 continue
+            if code == LEE_LIN_WAHBA:
+                common = change[y[p]]
+                for i in range(m):
+                    shared[i] += common * (K[p, i] + constant)
+                for r in range(k):
+                    change[r] -= common
             for r in range(k):
                 a[p, r] = new[r]
                 if change[r] != 0.0:
@@ -321,4 +330,9 @@ def minimise_points(
             if steps >= max_steps:
                 break
         if steps == before:
-            return steps, worst
+            break
+    if code == LEE_LIN_WAHBA:
+        for r in range(k):
+            for i in range(m):
+                G[r, i] += shared[i]
+    return steps, worst
