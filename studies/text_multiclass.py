@@ -39,6 +39,7 @@ RIDGES = (0.25, 0.5, 1.0, 2.0, 4.0)
 TOLERANCE = 1e-4  # relative residual of conjugate gradients, every column
 EXACT = 2200  # up to so many training documents lambda l is chosen by exact leave-one-out, above by a fifth held out
 SVM_MOST = 5500  # support vector machines beside them up to so many training documents
+HEADER_SPLITS = 10  # splits on which the header lines are kept
 
 # documents a class: error of OVA by SVM, RLSC, of BCH-63 by SVM, RLSC.
 PRINTED = {
@@ -282,9 +283,9 @@ def errors(parts: Sequence[Arrays], name: str) -> NDArray[np.float64]:
     return np.array([np.mean(part[name] != part["truth"]) for part in parts])
 
 
-def spread(values: NDArray[np.float64]) -> str:
-    deviation = f" ({values.std(ddof=1):.4f})" if len(values) > 1 else ""
-    return f"{values.mean():.4f}{deviation}"
+def spread(values: NDArray[np.float64], digits: int = 4) -> str:
+    deviation = f" ({values.std(ddof=1):.{digits}f})" if len(values) > 1 else ""
+    return f"{values.mean():.{digits}f}{deviation}"
 
 
 def paired(parts: Sequence[Arrays], first: str, second: str, share: float) -> str:
@@ -326,7 +327,7 @@ def scheme_table(parts: list[Arrays], share: float) -> str:
         [
             scheme,
             f"{printed}",
-            spread(100 * errors(parts, scheme)),
+            spread(100 * errors(parts, scheme), 2),
             paired(parts, scheme, "OVA", share) if scheme != "OVA" else "",
             f"{ridge:g}",
         ]
@@ -364,6 +365,25 @@ SECTOR = """## sector (Table 3.2)
 Counts of 55,197 words in 9,619 documents of 105 classes.  Training takes up to 52 documents of a class and at most
 half of it; the rest is the test part.
 
+"""
+
+
+FINDINGS = """## What reproduces and what does not
+
+* sector reproduces at 52 documents a class: 0.070 with lambda l = 1, 0.066 with lambda l chosen on the training part,
+  beside 0.066 printed.  With 20, 10 and 3 documents a class the error is three to four points above print.  Whether the
+  thesis learns the weights of words on all documents, which would help most where training has few, is not said there.
+* 20 newsgroups does not reproduce as a number: 0.09 beside 0.129 printed with 800 documents a class, and lower at every
+  size.  The weights of words explain most of it: without idf the error is 0.11 to 0.12.  Another version of the
+  collection and other words stand behind the rest.  That error falls with size as printed, and that the two codes and
+  the two kinds of machine are one as far as the data can tell, reproduces.
+* BCH-63 and OVA under least squares: no difference on 20 newsgroups at any size.  On sector OVA is ahead at every size,
+  as in print (by 0.003 to 0.009 there); with 20 and 10 documents a class the interval keeps clear of zero.
+* Table 4.5 reproduces in its ends: OVA is best and AVA worst.  DEN and SPA lie between, in the other order, and all
+  three differ from OVA by more than their intervals: here the codes lose, by 0.7 to 1.4 points.
+* lambda l = 1 is as good as the choice on the training part for 20 newsgroups; on sector a smaller one is better, and
+  0.25, the smallest that was tried, is often chosen.
+* Table 3.3 (seconds) is not repeated: its machines are gone, and all codes without zeros cost one solution here.
 """
 
 
@@ -423,7 +443,7 @@ def report(work: Work, corpora: dict[str, Corpus], splits: int, svm_splits: int)
     schemes = [work.part(f"schemes_{seed}", lambda seed=seed: all_schemes(bodies, seed)) for seed in range(splits)]
     whole = [
         work.part(f"headers_{seed}", lambda seed=seed: one_size(corpora["headers"], largest, seed))
-        for seed in range(splits)
+        for seed in range(min(splits, HEADER_SPLITS))
     ]
     others = work.part("weightings", lambda: weightings(bodies, 0))
     news_svm = machine_parts(work, "news", bodies, svm_splits)
@@ -434,8 +454,8 @@ def report(work: Work, corpora: dict[str, Corpus], splits: int, svm_splits: int)
         HEAD.format(splits=splits)
         + NEWS
         + size_table("news", sizes, news_svm)
-        + f"\n\nWith the header lines kept, {largest} a class: OVA {spread(errors(whole, 'OVA_fixed'))}, BCH-63 "
-        + f"{spread(errors(whole, 'BCH_fixed'))}.\n\n"
+        + f"\n\nWith the header lines kept, {largest} a class, {len(whole)} splits: OVA "
+        + f"{spread(errors(whole, 'OVA_fixed'))}, BCH-63 {spread(errors(whole, 'BCH_fixed'))}.\n\n"
         + f"Other weights of words, {largest} a class, OVA, lambda l = 1, first split:\n\n"
         + table(["weights", "error"], rows)
         + "\n\n## 20 newsgroups by scheme (Table 4.5)\n\n"
@@ -472,8 +492,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         text = report(Work(options.work or Path(temporary)), corpora, splits, svm_splits)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    findings = options.out.parent / "text_multiclass_findings.md"
-    options.out.write_text(text + (findings.read_text() if findings.exists() else ""))
+    options.out.write_text(text + FINDINGS)
     return 0
 
 
