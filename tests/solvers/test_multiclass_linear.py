@@ -106,6 +106,18 @@ def test_warm_start_and_limits():
     assert stopped.dual <= cold.primal
 
 
+def test_with_a_free_bias_the_origin_does_not_matter():
+    X, y = points(120, 3, d=4, seed=16)
+    near, far = (
+        crammer_singer_linear.solve(CrammerSinger(linear(X + shift), y, 0.5, bias="free"), tol=1e-6)
+        for shift in (0, 100)
+    )
+    assert far.converged
+    assert far.primal == pytest.approx(near.primal, rel=1e-6)
+    there = (X + 100) @ far.details["weights"].T + far.bias
+    np.testing.assert_allclose(there, X @ near.details["weights"].T + near.bias, atol=2e-3)
+
+
 def test_a_point_of_zeros_costs_its_whole_loss():
     X = np.vstack([np.eye(3), np.zeros((1, 3))])
     y = np.array([0, 1, 2, 1])

@@ -11,7 +11,7 @@ from problems.multiclass_reference import gaussian, given, points, reference
 
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
-from mercer.kernels import Gaussian
+from mercer.kernels import Gaussian, Linear
 from mercer.problems.multiclass import CrammerSinger, LeeLinWahba, WestonWatkins
 from mercer.solvers import Monitor, crammer_singer, lee_lin_wahba, weston_watkins
 from mercer.solvers.class_balance import balanced
@@ -192,6 +192,16 @@ def test_the_machine_does_not_depend_on_how_the_matrix_is_held(kind):
         assert found.converged
         values.append(found.dual)
     assert np.ptp(values) < 1e-3 * values[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_a_free_bias_the_origin_does_not_matter(kind):
+    problem, solver = MACHINES[kind]
+    X, y = points(120, 3, d=4, seed=16)
+    near, far = (solver.solve(problem(Gram(Linear(), X + shift), y, 0.5, bias="free"), tol=1e-6) for shift in (0, 100))
+    assert far.converged
+    assert far.primal == pytest.approx(near.primal, rel=1e-6)
+    assert far.iterations < 2 * near.iterations
 
 
 @pytest.mark.parametrize("kind", KINDS)

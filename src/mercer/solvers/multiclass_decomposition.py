@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.errors import InvalidInput
+from mercer.gram import Gram
+from mercer.kernels import Precomputed
 from mercer.problems.multiclass import CRAMMER_SINGER, MulticlassCertificate, MulticlassProblem
 from mercer.solvers.class_balance import balanced
 from mercer.solvers.contract import Acceptance
@@ -85,6 +87,20 @@ def solve(
         return search.run(max_iter, working_set)
 
 
+def _centred(gram: Any) -> tuple[Any, Array]:
+    """The matrix of the points moved so that their mean in feature space is zero, and K's mean row (n,).
+
+    A free bias takes up the shift: for sums of zero the outputs differ by the mean row times c alone.  Points far from
+    the origin, which are all alike to the steps, converge only then.
+    """
+    K = np.array(gram.block(None, None), dtype=np.float64)
+    mean = K.mean(axis=0)
+    K -= mean[:, None]
+    K -= mean[None]
+    K += mean.mean()
+    return Gram(Precomputed(), 0.5 * (K + K.T)), mean
+
+
 class Search:
     """The state of one solve."""
 
@@ -100,12 +116,14 @@ class Search:
         seed: int,
     ) -> None:
         self.problem, self.name, self.tol, self.monitor = problem, name, tol, monitor
-        self.gram: Any = problem.gram
+        self.gram: Any
+        self.mean: Array | None
+        self.free = problem.bias == "free"
+        self.gram, self.mean = _centred(problem.gram) if self.free and problem.n <= WHOLE else (problem.gram, None)
         self.fixed_point, self.greed = fixed_point, greed
         self.n, self.k = problem.n, problem.k
         diagonal = np.asarray(self.gram.diagonal(), dtype=np.float64)
         size = float(diagonal.mean())
-        self.free = problem.bias == "free"
         self.constant = size if self.free and size > 0 else 1.0 if self.free else problem.constant
         self.diagonal = np.maximum(diagonal + self.constant, TINY * max(size, 1e-300))
         self.random = np.random.default_rng(seed)
@@ -305,8 +323,9 @@ class Search:
         """The present point with its certificate; with a free bias its sums are made zero first."""
         if self.free and self.sums.any():
             self._balance()
-        f0 = self.F - self.b - self.constant * self.c.sum(axis=0)
-        certificate: MulticlassCertificate = self.problem.certificate(self.a, f0, self.b)
+        shift = np.zeros(self.k) if self.mean is None else self.mean @ self.c
+        f0 = self.F - self.b - self.constant * self.c.sum(axis=0) + shift
+        certificate: MulticlassCertificate = self.problem.certificate(self.a, f0, self.b - shift)
         return Solution(
             self.c.copy(),
             certificate.bias,

@@ -95,11 +95,16 @@ class LinearSearch:
         X = gram.X
         self.sparse = bool(sp.issparse(X))
         none, nowhere = np.empty(0), np.zeros(1, dtype=np.int32)
+        self.centre = np.zeros(X.shape[1])
         if self.sparse:
             X = sp.csr_array(X)
             self.points = (True, np.empty((0, 0)), X.data.astype(np.float64, copy=False), X.indices, X.indptr)
         else:
             X = np.ascontiguousarray(X, dtype=np.float64)
+            if problem.bias == "free":
+                # A free bias takes up any shift of the points, and centred ones converge much faster.
+                self.centre = X.mean(axis=0)
+                X = X - self.centre
             self.points = (False, X, none, nowhere, nowhere)
         self.X = X
         squares = np.asarray(X.multiply(X).sum(axis=1) if self.sparse else np.einsum("ij,ij->i", X, X)).ravel()
@@ -256,8 +261,8 @@ class LinearSearch:
         elif self.W.dtype != np.float64:
             self._recompute()
         c = self.problem.coefficients(self.a)
-        f0 = self._expansion()
-        certificate = self.problem.certificate(self.a, f0, self.b)
+        shift = (self.W.T if self.sparse else self.W) @ self.centre
+        certificate = self.problem.certificate(self.a, self._expansion() + shift, self.b - shift)
         return Solution(
             c,
             certificate.bias,
