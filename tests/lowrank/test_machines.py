@@ -10,8 +10,9 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
 
-from mercer.errors import InvalidInput, NotPositiveDefinite
+from mercer.errors import BudgetTooSmall, InvalidInput, NotPositiveDefinite
 from mercer.kernels import Gaussian, Laplacian, Matern, Polynomial, Sigmoid, ThinPlate
 from mercer.least_squares import LSSVC, LSSVR
 from mercer.lowrank.approximations import (
@@ -23,6 +24,7 @@ from mercer.lowrank.approximations import (
     ReducedBasis,
 )
 from mercer.models import load, save
+from mercer.svm import SVC, SVR
 
 Array = NDArray[np.float64]
 KERNEL = Gaussian(sigma=1.5)
@@ -144,6 +146,160 @@ def test_basis_functions_stay_outside_the_penalty() -> None:
     machine = LSSVR(kernel=KERNEL, basis=line, approximation=Nystrom(len(X))).fit(X, Y)
     assert np.allclose(machine.basis_coef_, exact.basis_coef_, atol=1e-8)
     assert np.allclose(machine.predict(NEW), exact.predict(NEW), atol=1e-8)
+
+
+# Support vector machines ---------------------------------------------------------------------------------------------
+
+SOLVERS = ["linear_dual", "interior_point", "decomposition"]
+THREE = np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("C", [0.3, 30.0])
+def test_all_points_as_landmarks_recover_the_exact_svc(solver: str, C: float) -> None:
+    exact = SVC(C=C, kernel=KERNEL, solver="interior_point").fit(X, LABELS)
+    machine = SVC(C=C, kernel=KERNEL, tol=1e-9, approximation=Nystrom(200), solver=solver).fit(X, LABELS)
+    assert np.abs(machine.decision_function(NEW) - exact.decision_function(NEW)).max() < 1e-5
+    assert machine.objective_ == pytest.approx(exact.objective_, rel=1e-8)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_all_points_as_landmarks_recover_the_exact_svr(solver: str) -> None:
+    exact = SVR(C=3.0, kernel=KERNEL, solver="interior_point").fit(X, Y)
+    machine = SVR(C=3.0, kernel=KERNEL, tol=1e-9, approximation=Nystrom(200), solver=solver).fit(X, Y)
+    assert np.abs(machine.predict(NEW) - exact.predict(NEW)).max() < 1e-5
+    assert machine.objective_ == pytest.approx(exact.objective_, rel=1e-8)
+
+
+@pytest.mark.parametrize("bias", ["free", "none", "penalised"])
+@pytest.mark.parametrize("solver", ["linear_dual", "interior_point"])
+def test_a_landmark_svc_is_the_exact_svc_on_its_low_rank_kernel(solver: str, bias: str) -> None:
+    machine = SVC(C=2.0, kernel=KERNEL, bias=bias, tol=1e-8, approximation=Nystrom(15), solver=solver).fit(X, LABELS)
+    S = machine.support_vectors_
+    K = nystrom_matrix(S, X, X)
+    exact = SVC(C=2.0, kernel="precomputed", bias=bias, solver="interior_point").fit(K, LABELS)
+    assert np.allclose(machine.decision_function(NEW), exact.decision_function(nystrom_matrix(S, NEW, X)), atol=1e-5)
+    assert machine.dual_coef_.shape == (1, 15)
+    assert np.array_equal(machine.support_vectors_, X[machine.support_])
+    assert 0 <= machine.gap_ <= 1e-6 * machine.objective_
+    outputs = KERNEL(NEW, S) @ machine.dual_coef_[0] + machine.intercept_
+    assert np.allclose(outputs, machine.decision_function(NEW), atol=1e-9)
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_several_classes_on_shared_landmarks(multiclass: str) -> None:
+    machine = SVC(C=2.0, kernel=KERNEL, tol=1e-7, multiclass=multiclass, approximation=Nystrom(200)).fit(X, THREE)
+    exact = SVC(C=2.0, kernel=KERNEL, tol=1e-7, multiclass=multiclass).fit(X, THREE)
+    assert np.array_equal(machine.predict(NEW), exact.predict(NEW))
+    for shape in ("ovo", "ovr"):
+        one, two = (m.set_params(decision_function_shape=shape).decision_function(NEW) for m in (machine, exact))
+        assert np.abs(one - two).max() < 1e-3
+    assert machine.dual_coef_.shape[0] == 3
+
+
+def test_class_and_sample_weights_count() -> None:
+    weights = np.where(np.arange(len(X)) % 3 == 0, 0.0, 2.0)
+    options: dict[str, Any] = {"kernel": KERNEL, "tol": 1e-8, "class_weight": {-1.0: 3.0}}
+    machine = SVC(approximation=Nystrom(500), **options).fit(X, LABELS, weights)
+    exact = SVC(**options).fit(X, LABELS, weights)
+    assert np.abs(machine.decision_function(NEW) - exact.decision_function(NEW)).max() < 1e-4
+    assert (machine.support_ % 3 != 0).all()
+
+
+def test_probabilities_come_with_landmarks() -> None:
+    machine = SVC(kernel=KERNEL, probability=True, random_state=0, approximation=Nystrom(40)).fit(X, THREE)
+    p = machine.predict_proba(NEW)
+    assert np.allclose(p.sum(axis=1), 1.0)
+    assert np.array_equal(machine.classes_[p.argmax(axis=1)], machine.predict(NEW))
+
+
+@pytest.mark.parametrize("approximation", [RandomFourier(300), OrthogonalFourier(300), KernelPCA(40), Nystrom(9)])
+@pytest.mark.parametrize("targets", [LABELS, THREE])
+def test_svm_model_files_keep_predictions(approximation: Any, targets: Array, tmp_path: Path) -> None:
+    machine = SVC(kernel=KERNEL, approximation=approximation).fit(X, targets)
+    save(machine, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert np.array_equal(again.decision_function(NEW), machine.decision_function(NEW))
+    assert again.approximation_ == approximation
+    twin = pickle.loads(pickle.dumps(machine))
+    assert np.array_equal(twin.predict(NEW), machine.predict(NEW))
+    again.set_params(approximation=None).fit(X, targets)
+    assert again.approximation_ is None
+
+
+def test_the_random_state_of_a_machine_chooses_landmarks_without_a_seed() -> None:
+    supports = [
+        SVC(kernel=KERNEL, random_state=state, approximation=Nystrom(10)).fit(X, LABELS).support_
+        for state in (0, 0, 1, None)
+    ]
+    assert np.array_equal(supports[0], supports[1])
+    assert np.array_equal(supports[0], supports[3])
+    assert not np.array_equal(supports[0], supports[2])
+
+
+def test_auto_svc_says_why() -> None:
+    machine = SVC(kernel=KERNEL, approximation="auto").fit(X, LABELS)
+    assert machine.approximation_ is None
+    assert "120 points" in machine.approximation_reason_
+    many, _, labels = points(3000)
+    machine = SVC(kernel=KERNEL, approximation="auto", memory="8 MiB").fit(many, labels)
+    assert isinstance(machine.approximation_, Nystrom)
+    assert machine.score(many, labels) > 0.85
+
+
+def test_sparse_points_go_with_a_landmark_svc() -> None:
+    dense = SVR(kernel=KERNEL, approximation=Nystrom(30)).fit(X, Y)
+    sparse = SVR(kernel=KERNEL, approximation=Nystrom(30)).fit(sp.csr_array(X), Y)
+    assert np.allclose(dense.predict(NEW), sparse.predict(sp.csr_array(NEW)), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LSSVC(approximation=Nystrom(200)),
+        LSSVR(approximation=Nystrom(200)),
+        SVC(tol=1e-10, approximation=Nystrom(200)),  # weights are compared to nine digits
+        SVR(tol=1e-10, approximation=Nystrom(200)),
+        SVC(tol=1e-10, approximation="auto"),
+    ],
+    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.approximation!r:.12}",
+)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_accepts_machines_with_landmarks(estimator: Any) -> None:
+    check_estimator(estimator, on_skip=None)
+
+
+# Points that are read in blocks --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Nystrom, ReducedBasis])
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_points_whose_features_do_not_fit_are_read_in_blocks(kind: Any, bias: str, tmp_path: Path) -> None:
+    many, _, labels = points(4000)
+    classes = np.where(many[:, 0] > 1.0, 2.0, labels)
+    np.save(tmp_path / "points.npy", many)
+    mapped = np.load(tmp_path / "points.npy", mmap_mode="r")
+    options: dict[str, Any] = {"C": 1.0, "kernel": KERNEL, "bias": bias, "approximation": kind(100)}
+    held = LSSVC(**options).fit(many, classes)
+    streamed = LSSVC(memory="3 MB", **options).fit(mapped, classes)
+    assert "do not fit" in streamed.solver_ or "rectangle" in streamed.solver_
+    assert np.array_equal(streamed.support_, held.support_)
+    assert np.abs(streamed.decision_function(NEW) - held.decision_function(NEW)).max() < 0.02
+    assert streamed.objective_ == pytest.approx(held.objective_, rel=1e-4)
+    assert 0 <= streamed.gap_ <= 1e-3 * streamed.objective_
+    save(streamed, tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").predict(NEW), streamed.predict(NEW))
+
+
+def test_what_cannot_be_read_in_blocks_says_so() -> None:
+    many, targets, _ = points(4000)
+    for wrong in ({"C": "loo"}, {"basis": lambda Z: Z[:, :1]}, {"approximation": RandomFourier(100)}):
+        options: dict[str, Any] = {"kernel": KERNEL, "approximation": Nystrom(100), "memory": "3 MB", **wrong}
+        with pytest.raises(BudgetTooSmall, match="fewer"):
+            LSSVR(**options).fit(many, targets)
+    streamed = LSSVR(kernel=KERNEL, approximation=Nystrom(100), memory="3 MB").fit(many, targets)
+    with pytest.raises(BudgetTooSmall, match="raise memory"):
+        _ = streamed.loo_error_
 
 
 # Landmarks that are hard ---------------------------------------------------------------------------------------------

@@ -6,14 +6,19 @@ like any other: f(x) = sum_j alpha_j k(x, s_j) + b.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput
+from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.estimation.similarity import Kind
-from mercer.kernels import Kernel
+from mercer.estimation.training import TrainingSet
+from mercer.gram import GramOperator
+from mercer.gram.lowrank import LowRankGram
+from mercer.gram.memory import budget, show
+from mercer.kernels import Kernel, Linear
 from mercer.lowrank.approximations import Approximation
 from mercer.lowrank.automatic import decide
 from mercer.lowrank.feature_map import FeatureMap, KernelMap
@@ -28,6 +33,11 @@ class Reduction:
     approximation: Approximation
     reason: str
     feature_map: FeatureMap
+
+    @property
+    def points(self) -> Any:
+        """The landmarks (m, d); None for maps without."""
+        return self.feature_map.points if isinstance(self.feature_map, KernelMap) else None
 
     @property
     def index(self) -> NDArray[np.intp] | None:
@@ -87,3 +97,28 @@ def machine_of(feature_map: FeatureMap, W: Array) -> Machine:
     if expansion is None:
         return Machine(None, W, np.zeros(W.shape[1]))
     return Machine(*expansion)
+
+
+class ReducedSet(TrainingSet):
+    """Training points as rows of Z (n, p), with the kernel matrix Z Z'; made of the set of the points themselves."""
+
+    def __init__(self, training: TrainingSet, reduction: Reduction) -> None:
+        n, p = training.n, reduction.feature_map.dimension
+        size, allowed = n * p * np.dtype(training.precision).itemsize, budget(training.memory)
+        if size > allowed and training.memory is not None:
+            raise BudgetTooSmall(
+                f"{p} features of {n} points take {show(size)}, memory allows {show(allowed)}: take fewer landmarks, "
+                "raise memory, or use precision='float32'"
+            )
+        self.kind, self.kept, self.n, self.kernel = training.kind, training.kept, n, Linear()
+        self.precision, self.memory = training.precision, training.memory
+        self.shared, self.rank, self.reduction = False, None, reduction
+        self.points = reduction.feature_map.features(training.points, dtype=training.precision)
+
+    def share(self, codes: Any = None) -> None:
+        """Nothing to share: a part of the matrix is some rows of Z."""
+
+    @cached_property
+    def whole(self) -> GramOperator:
+        """Z Z' as an operator."""
+        return LowRankGram.from_factors(self.points)

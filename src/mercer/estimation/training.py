@@ -48,6 +48,9 @@ class TrainingSet:
         self.n = len(points) if isinstance(points, list) else int(np.shape(points)[0])
         self.points = evaluate(kernel, points, points, self.n, self.n) if kind == "function" else points
         self.shared = False
+        self.reduction: Any = (
+            None  # the low-rank kernel in the place of the exact one; see `mercer.estimation.reduction`
+        )
         self.rank: Index | None = None  # where each point lies in the matrix that `share` holds
         small = self.n <= EXACT
         self.precision = precision if precision != "auto" else "float64" if small else "float32"

@@ -155,9 +155,13 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
         # At the optimum f = y - R c, so the outputs at the training points need no kernel value.
         weights = np.ones(len(task.Y)) if task.weights is None else task.weights
         used = weights > 0
-        all_c = self._coefficients if self.approximation_ is None else self.solution_.coefficients
-        Y, c, K, ridge = task.Y[used], all_c[used], diagonal[used], 1.0 / (self.C_ * weights[used])
-        f = Y - ridge[:, None] * c
+        Y, K, ridge = task.Y[used], diagonal[used], 1.0 / (self.C_ * weights[used])
+        if self.approximation_ is None:
+            c = self._coefficients[used]
+            f = Y - ridge[:, None] * c
+        else:
+            f = self._values(self._points)[used]
+            c = (Y - f) / ridge[:, None]
         if f.shape[1] == 1:
             possible = possible_errors(Y[:, 0], f[:, 0], K, ridge)
         else:

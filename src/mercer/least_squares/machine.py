@@ -26,13 +26,13 @@ from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.estimation import advice, prediction, validation
 from mercer.estimation.callbacks import watching
 from mercer.estimation.convergence import warn_if_stopped
-from mercer.estimation.reduction import Reduction, machine_of, reduce
+from mercer.estimation.reduction import Machine, Reduction, machine_of, reduce
 from mercer.estimation.similarity import NAMES, Kind, evaluate, gamma_of, is_linear, kind_of
 from mercer.estimation.weights import refuse_negative
 from mercer.gram import Gram
 from mercer.gram.memory import budget, show
 from mercer.kernels import Kernel, Linear, Precomputed, as_kernel
-from mercer.least_squares import choosing, solving
+from mercer.least_squares import choosing, solving, streaming
 from mercer.lowrank.approximations import Approximation
 from mercer.lowrank.feature_map import FeatureMap
 from mercer.problems.least_squares import LeastSquares
@@ -117,36 +117,45 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             reduction, self.approximation_reason_ = reduce(
                 self.approximation, kind, kernel, points, y=Y, weights=weights, memory=self.memory
             )
-            seen, inner = points, kernel
-            if reduction is not None:
-                seen, inner = self._features(reduction, points), Linear()
-            chosen = choosing.choose(inner, self.C, seen, matrix, task)
-            choice = solving.choose(
-                self.solver, chosen.kernel, seen, matrix, C=chosen.C, memory=self.memory, precision=self.precision
-            )
-            problem = LeastSquares(choice.gram, Y, chosen.C, weights, bias, columns)
-            solution = self._solution(problem, choice, chosen, monitor)
-            chosen = chosen if reduction is None else replace(chosen, kernel=kernel)
+            self._matrix, self._task, self._targets, self._trained_on = matrix, task, Y, len(Y)
+            if reduction is None:
+                chosen, solution, reason = self._solved(kernel, points, matrix, bias, columns, monitor)
+                self._keep(X, solution)
+            else:
+                chosen, solution, reason = self._train_reduced(reduction, kernel, points, bias, columns, monitor)
         if kind == "features" and not is_linear(chosen.kernel):
             advice.on_scales(chosen.kernel, points)
-        self._keep_certificate(chosen, choice, solution)
-        self._matrix, self._task, self._targets, self._trained_on = matrix, task, task.Y, len(task.Y)
-        if reduction is None:
-            self._keep(X, solution)
-        else:
-            self._keep_reduced(reduction, points, seen, solution)
+        self._keep_certificate(chosen, reason, solution)
         self._publish()
 
-    def _features(self, reduction: Reduction, points: Any) -> Array:
-        """Z (n, p), where it fits."""
-        n, p = int(points.shape[0]), reduction.feature_map.dimension
-        allowed = 3 * budget(None) if self.memory is None else budget(self.memory)
-        if 8 * n * p > allowed:
-            raise BudgetTooSmall(
-                f"{p} features of {n} points take {show(8 * n * p)}, memory allows {show(allowed)}: take fewer "
-                "landmarks, or raise memory"
-            )
-        return np.asarray(reduction.feature_map.features(points))
+    def _solved(
+        self, kernel: Kernel, points: Any, matrix: Any, bias: Any, columns: Array, monitor: Monitor
+    ) -> tuple[choosing.Chosen, Solution, str]:
+        """Parameters, solution and the reason for the solver, for one kernel on all points."""
+        task = self._task
+        chosen = choosing.choose(kernel, self.C, points, matrix, task)
+        choice = solving.choose(
+            self.solver, chosen.kernel, points, matrix, C=chosen.C, memory=self.memory, precision=self.precision
+        )
+        problem = LeastSquares(choice.gram, task.Y, chosen.C, task.weights, bias, columns)
+        return chosen, self._solution(problem, choice, chosen, monitor), choice.reason
+
+    def _train_reduced(
+        self, reduction: Reduction, kernel: Kernel, points: Any, bias: Any, columns: Array, monitor: Monitor
+    ) -> tuple[choosing.Chosen, Solution, str]:
+        """The same for the kernel of a feature map: from features held in memory, or from points read in blocks."""
+        found, task = reduction.feature_map, self._task
+        reason = streaming.reason_to_stream(reduction, len(task.Y), self.C, task, self.basis)
+        if reason is not None:
+            solution = streaming.solve(reduction, points, task, float(self.C), bias, self.tol, monitor)
+            machine = Machine(reduction.points, solution.coefficients, np.zeros(task.Y.shape[1]))
+            chosen = choosing.Chosen(kernel, float(self.C), None, (), None)
+        else:
+            Z = np.asarray(found.features(points))
+            chosen, solution, reason = self._solved(Linear(), Z, None, bias, columns, monitor)
+            machine = machine_of(found, Z.T @ solution.coefficients)
+        self._keep_reduced(reduction, machine, points, np.asarray(solution.bias))
+        return replace(chosen, kernel=kernel), solution, reason
 
     def _solution(
         self, problem: LeastSquares, choice: solving.Choice, chosen: choosing.Chosen, monitor: Monitor
@@ -184,17 +193,18 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
             raise InvalidInput(f"basis must return finite values of shape (n, q) for n = {n} points.")
         return values
 
-    def _keep_certificate(self, chosen: choosing.Chosen, choice: solving.Choice, solution: Solution) -> None:
+    def _keep_certificate(self, chosen: choosing.Chosen, reason: str, solution: Solution) -> None:
         """Store the certificate and what was chosen on the way."""
         if not (np.isfinite(solution.coefficients).all() and np.isfinite(np.asarray(solution.bias)).all()):
             raise InvalidInput("the solution is not finite: the data may hold very large values; scale them first.")
-        self._basis_coefficients = np.asarray(solution.multipliers["basis"])
+        outputs = solution.coefficients.shape[1]
+        self._basis_coefficients = np.asarray(solution.multipliers.get("basis", np.empty((0, outputs))))
         self.kernel_, self.C_ = chosen.kernel, chosen.C
         self.loo_surface_, self.path_ = chosen.surface, chosen.path
         self._loo = chosen.leave_one_out
         self.objective_, self.dual_objective_, self.gap_ = solution.primal, solution.dual, solution.gap
         self.n_iter_, self.solution_, self.history_ = solution.iterations, solution, solution.history
-        self.solver_ = f"{solution.solver}: {solution.details.get('reason', choice.reason)}"
+        self.solver_ = f"{solution.solver}: {solution.details.get('reason', reason)}"
         self.stopped_ = warn_if_stopped([solution], -1, self.max_time)
 
     def _keep(self, X: Any, solution: Solution) -> None:
@@ -203,13 +213,12 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         self._coefficients, self._intercepts = solution.coefficients, np.asarray(solution.bias)
         self.approximation_ = self.feature_map_ = self._points = None
         for name in ("support_", "support_vectors_"):
-            vars(self).pop(name, None)
+            if name in vars(self):
+                delattr(self, name)
 
-    def _keep_reduced(self, reduction: Reduction, points: Any, Z: Array, solution: Solution) -> None:
+    def _keep_reduced(self, reduction: Reduction, machine: Machine, points: Any, bias: Array) -> None:
         """Store the machine on landmarks or features; the points stay at hand for leave-one-out."""
-        machine = machine_of(reduction.feature_map, Z.T @ solution.coefficients)
-        self._coefficients = machine.coefficients
-        self._intercepts = np.asarray(solution.bias) + machine.constant
+        self._coefficients, self._intercepts = machine.coefficients, bias + machine.constant
         self.X_fit_ = self.support_vectors_ = machine.points
         self.approximation_, self.feature_map_, self._points = reduction.approximation, reduction.feature_map, points
         index = reduction.index
@@ -298,6 +307,13 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         """Z (n, p) of the training points, computed again."""
         if self._points is None or self.feature_map_ is None:
             raise InvalidInput("the training points did not travel with the machine: read leave-one-out before.")
+        size = 8 * self._trained_on * self.feature_map_.dimension
+        allowed = 3 * budget(None) if self.memory is None else budget(self.memory)
+        if size > allowed:
+            raise BudgetTooSmall(
+                f"the features of all points take {show(size)}, memory allows {show(allowed)}: raise memory, or hold "
+                "some points out."
+            )
         return np.asarray(self.feature_map_.features(self._points))
 
     @property

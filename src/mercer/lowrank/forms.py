@@ -13,8 +13,9 @@ With landmarks S, A = k(X, S) (n, m), B = k(S, S) (m, m), ridge r = 1/C and K~ =
 (Rifkin 2002, section 3.7; Hamers 2004, chapter 5, with the printed systems made symmetric where they are not: 5.13,
 5.16, 5.20-5.22, 5.24, 5.30 and 5.32.)  A free bias borders each system with A'1 and n.
 
-All but subset and rsvm are one machine: the same bias, the same outputs K~c + b at the training points, and a = B^-1 A'c.  They differ at new points only, where `evaluation="full"` takes k(x, x_i) of all
-points in the place of its projection k(x, S) B^-1 k(S, x_i), which does not belong to the problem that was solved.
+All but subset and rsvm are one machine: the same bias, the same outputs K~c + b at the training points, and
+a = B^-1 A'c.  They differ at new points only, where `evaluation="full"` takes k(x, x_i) of all points in the place of
+its projection k(x, S) B^-1 k(S, x_i), which does not belong to the problem that was solved.
 
 Every function takes (kernel, X, Y, landmarks) and returns a Solution whose certificate is that of K~.
 """

@@ -34,10 +34,8 @@ def encode_approximation(draft: Draft, machine: Any) -> None:
 def decode_approximation(stored: Stored, machine: Any, kernel: Kernel | None, features: int | None) -> None:
     """Set `approximation_`, its reason, and `feature_map_` where predictions go through it (else None)."""
     machine.approximation_ = machine.feature_map_ = None
-    machine.approximation_reason_ = "exact: no approximation was asked for"
-    if "approximation reason" in stored.facts:
-        machine.approximation_reason_ = stored.text("approximation reason")
-    if stored.facts.get("approximation") is None:
+    machine.approximation_reason_ = stored.text("approximation reason")
+    if stored.fact("approximation") is None:
         return
     machine.approximation_ = approximation_from_dict(stored.fact("approximation"))
     if machine._kind != "features" or kernel is None:

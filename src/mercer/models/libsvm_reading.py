@@ -221,6 +221,8 @@ def _fill(machine: Any, head: Head, dual: Any, vectors: Any) -> None:
     """Set the fitted state."""
     size = dual.shape[1]
     machine._previous = machine._points = None
+    machine.approximation_ = machine.feature_map_ = None
+    machine.approximation_reason_ = "exact: no approximation was asked for"
     machine._gamma = float(machine.gamma) if not isinstance(machine.gamma, str) else 0.0
     if machine.kernel == "precomputed":
         machine._kind, machine._kernel = "precomputed", None

@@ -77,6 +77,8 @@ def write_libsvm(machine: Any, path: str | os.PathLike[str]) -> None:
         names = ", ".join(known.__name__ for known in SVM_TYPES)
         raise InvalidInput(f"{type(machine).__name__} has no form in LIBSVM's model file; it holds one of {names}")
     check_is_fitted(machine)
+    if machine.approximation_ is not None:
+        raise InvalidInput("a machine on landmarks has no form in LIBSVM's model file: export to ONNX, or use save")
     kernel = _kernel_lines(machine)
     found = _least_squares(machine) if isinstance(machine, (LSSVC, LSSVR)) else _support_vector(machine)
     with replacing(Path(path)) as stream:

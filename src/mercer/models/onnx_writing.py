@@ -68,6 +68,8 @@ def _values(graph: Graph, machine: Any, x: str) -> str:
     least_squares = isinstance(machine, LeastSquaresMachine)
     points = machine.X_fit_ if least_squares else machine.support_vectors_
     kernel = machine.kernel_ if least_squares else machine._kernel
+    if points is None or (machine.approximation_ is not None and points.shape[0] == 0):
+        raise InvalidInput("random Fourier features have no form in the ONNX graph of an expansion; use landmarks")
     weights, intercept = (
         (machine._coefficients, machine._intercepts) if least_squares else (_columns(machine), machine._intercept_)
     )
@@ -85,7 +87,7 @@ def _values(graph: Graph, machine: Any, x: str) -> str:
 def _columns(machine: Any) -> Array:
     """Coefficients (n_SV, machines); those of pairs are taken from LIBSVM's layout."""
     dual = machine._dual_coef_
-    if not (isinstance(machine, Classifier) and machine._paired):
+    if not (isinstance(machine, Classifier) and machine._paired) or machine.approximation_ is not None:
         return np.asarray(dual.T)
     first, second = pairs_of(len(machine.classes_))
     blocks = blocks_of(machine._n_support)

@@ -14,7 +14,9 @@ epsilon, coefficients of basis functions.
 Variables whose multiplier has grown far beyond their distance to a bound are fixed there and leave the system; the gap
 that decides convergence is always that of all variables, and when it does not close they come back.
 
-Memory: four n x n matrices.  Time: one factorisation of order n (at most) in each of 10 to 30 iterations.
+Memory: four n x n matrices.  Time: one factorisation of order n (at most) in each of 10 to 30 iterations.  A matrix
+given by a thin factor (n, p), as that of a low-rank approximation, takes n p numbers and n p^2 operations instead; see
+`mercer.solvers.thin_barrier`.
 """
 
 import time
@@ -31,11 +33,11 @@ from mercer.gram.memory import available, parse, show
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Certificate, relative_gap
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.barrier_system import BarrierSystem
 from mercer.solvers.contract import Acceptance, starting_variables
 from mercer.solvers.convexity import convex_matrix
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
+from mercer.solvers.thin_barrier import system_on, thin_matrix, thin_rank
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -55,6 +57,12 @@ def memory_needed(n: int) -> int:
     return MATRICES * 8 * n * n
 
 
+def _needed(program: QuadraticProgram) -> int:
+    """Bytes for this program: by its thin factor where it has one."""
+    rank = thin_rank(program)
+    return memory_needed(program.n) if rank is None else 8 * (2 * program.n * rank + 3 * rank * rank)
+
+
 def _budget(memory: int | str | None) -> int:
     return int(SHARE * available()) if memory is None else parse(memory)
 
@@ -64,7 +72,7 @@ def accepts(problem: Any, *, memory: int | str | None = None) -> Acceptance:
     if not isinstance(problem, Problem | QuadraticProgram):
         return Acceptance(False, f"interior point solves quadratic programs, not {type(problem).__name__}")
     program = problem if isinstance(problem, QuadraticProgram) else problem.program()
-    need, have = memory_needed(program.n), _budget(memory)
+    need, have = _needed(program), _budget(memory)
     if need > have:
         reason = f"interior point needs {show(need)} for n = {program.n}, the budget is {show(have)}: use decomposition"
         return Acceptance(False, reason)
@@ -96,9 +104,9 @@ def solve(
     began = time.perf_counter()
     task = PlainProgram(problem) if isinstance(problem, QuadraticProgram) else problem
     program, monitor = task.program(), listening(monitor)
-    if memory_needed(program.n) > _budget(memory):
+    if _needed(program) > _budget(memory):
         raise BudgetTooSmall(
-            f"interior point needs {show(memory_needed(program.n))} for n = {program.n} and may take "
+            f"interior point needs {show(_needed(program))} for n = {program.n} and may take "
             f"{show(_budget(memory))}: use the decomposition solver"
         )
     # Threads gain little on small factorisations and lose much where the cores are shared.
@@ -117,7 +125,8 @@ def _follow(
 ) -> Solution:
     program = task.program()
     first = starting_variables(program, start, monitor)
-    K = convex_matrix(program)
+    thin = thin_matrix(program)
+    K: Any = convex_matrix(program) if thin is None else thin
     for s in (np.clip(np.zeros(program.size), program.lower, program.upper), first):
         if s is None or program.violation(s)[1] > 1e-12 * (1.0 + float(np.abs(s).sum())):
             continue
@@ -172,7 +181,7 @@ class _Path:
     """The central path: `active` variables move by Newton steps, all others are fixed at their value in `s`."""
 
     def __init__(
-        self, problem: Problem, K: Array, tol: float, first: Array | None, monitor: Monitor, iterations: int = 0
+        self, problem: Problem, K: Any, tol: float, first: Array | None, monitor: Monitor, iterations: int = 0
     ) -> None:
         self.problem, self.program, self.K, self.tol, self.monitor = problem, problem.program(), K, tol, monitor
         self.iterations, self.eliminated = iterations, 0
@@ -186,7 +195,7 @@ class _Path:
     def _scales(self, moving: Mask) -> None:
         """Size of a gradient, and of a variable that can balance it."""
         program, count = self.program, max(int(moving.sum()), 1)
-        diagonal = (np.einsum("ii->i", self.K)[program.point] + program.ridge)[moving]
+        diagonal = (np.asarray(self.K.diagonal())[program.point] + program.ridge)[moving]
         typical = max(float(diagonal.mean()) if diagonal.size else 1.0, 1e-300)
         demanded = float(np.abs(program.d).sum()) / count
         self.gradient_scale = max(float(np.abs(program.linear[moving]).max(initial=0.0)), typical * demanded, 1e-300)
@@ -201,7 +210,7 @@ class _Path:
         self.rows = self.A[:, active]
         points, place = np.unique(point, return_inverse=True)
         whole = points.size == program.n
-        self.system = BarrierSystem(self.K if whole else self.K[np.ix_(points, points)], place.astype(np.intp))
+        self.system = system_on(self.K, None if whole else points, place.astype(np.intp))
 
     def _begin(self, first: Array | None) -> None:
         """Start inside the box, no farther from zero than the problem's scale, with all products p z, t w equal."""
@@ -293,6 +302,8 @@ class _Path:
         dh: Array = np.zeros_like(self.h)
         if half is not None:
             schur = self.rows @ half
+            if not np.isfinite(schur).all():  # rounding has eaten the system: nothing moves any more
+                return x, np.full_like(self.h, np.nan), self.z, self.w
             # Dependent equalities make this small matrix singular: the least-norm solution serves.
             fit = np.linalg.lstsq(0.5 * (schur + schur.T), lack - self.rows @ x, rcond=1e-13)[0]
             dh = np.asarray(fit, dtype=np.float64)

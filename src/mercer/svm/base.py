@@ -25,10 +25,13 @@ from mercer.errors import InvalidInput
 from mercer.estimation import advice, prediction, validation
 from mercer.estimation.callbacks import watching
 from mercer.estimation.convergence import warn_if_stopped
+from mercer.estimation.reduction import ReducedSet, Reduction, machine_of, reduce
 from mercer.estimation.similarity import NAMES, Kind, evaluate, gamma_of, is_linear, resolve
 from mercer.estimation.training import TrainingSet
 from mercer.estimation.weights import refuse_negative
 from mercer.kernels import Kernel
+from mercer.lowrank.approximations import Approximation
+from mercer.lowrank.feature_map import FeatureMap
 from mercer.problems import Problem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
@@ -72,6 +75,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
     _n_support: NDArray[np.int32]
     _kernel: Kernel | None
     _kind: Kind
+    approximation_: Approximation | None
+    feature_map_: FeatureMap | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions(NAMES), callable],
@@ -83,7 +88,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
         "cache_size": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
-        "solver": [StrOptions({"auto", "decomposition", "interior_point"})],
+        "solver": [StrOptions({"auto", "decomposition", "interior_point", "linear_dual"})],
         "memory": [Interval(Integral, 1, None, closed="left"), str, None],
         "precision": [StrOptions({"auto", "float32", "float64"})],
         "gap_tol": [Interval(Real, 0.0, None, closed="neither"), None],
@@ -121,8 +126,13 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
 
     # Training --------------------------------------------------------------------------------------------------
 
-    def _training_set(self, kind: Kind, X: Any, weights: Vector | None) -> tuple[TrainingSet, Vector | None]:
-        """The points of positive weight with their kernel, and their weights (n,)."""
+    def _training_set(
+        self, kind: Kind, X: Any, weights: Vector | None, targets: Any = None
+    ) -> tuple[TrainingSet, Vector | None]:
+        """The points of positive weight with their kernel, and their weights (n,).
+
+        targets (n,) or (n, k) are for landmarks that are chosen by them.
+        """
         kept = None
         if weights is not None:
             refuse_negative(weights)
@@ -139,7 +149,26 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
         training = TrainingSet(kind, X, kept, kernel, self._budget(), self.precision)
         if kind == "features":
             advice.on_scales(training.kernel, training.points)
-        return training, weights
+        if targets is not None and kept is not None:
+            targets = targets[kept]
+        return self._reduced(training, weights, targets), weights
+
+    def _reduced(self, training: TrainingSet, weights: Vector | None, targets: Any) -> TrainingSet:
+        """The training set seen through the features of `approximation`, where there is one."""
+        wanted = getattr(self, "approximation", None)
+        seed = getattr(self, "random_state", None)
+        reduction, self.approximation_reason_ = reduce(
+            wanted,
+            training.kind,
+            training.kernel,
+            training.points,
+            y=targets,
+            weights=weights,
+            seed=int(seed) if isinstance(seed, Integral) else 0,
+            memory=training.memory if wanted is not None else None,
+            row_bytes=np.dtype(training.precision).itemsize,
+        )
+        return training if reduction is None else ReducedSet(training, reduction)
 
     def _budget(self) -> int | str | None:
         """Memory for kernel values: `memory`, else a `cache_size` that was changed, else what is free."""
@@ -183,12 +212,31 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
                 "The dual coefficients or intercepts are not finite. The input data may contain large values and need "
                 "to be preprocessed."
             )
+        self.shape_fit_ = X.shape if hasattr(X, "shape") else (len(X),)
+        if training.reduction is not None:
+            weights = self._weights_on(training.points[support], dual, counts)
+            self._keep_reduced(training.reduction, training, weights, intercept)
+            return
+        self.approximation_ = self.feature_map_ = None
         self.support_ = training.original(support)
         self._n_support = np.asarray(counts, dtype=np.int32)
-        self.shape_fit_ = X.shape if hasattr(X, "shape") else (len(X),)
         given = self._kind in ("precomputed", "function")
         self.support_vectors_ = np.empty((0, 0)) if given else validation.take(X, self.support_)
         self._points = X if self._kind == "function" else None
+        self._show(dual, intercept)
+
+    def _keep_reduced(self, reduction: Reduction, training: TrainingSet, weights: Matrix, intercept: Vector) -> None:
+        """Store machines with weights (machines, p) on features as expansions on landmarks, where there are any."""
+        machine = machine_of(reduction.feature_map, weights.T)
+        index = reduction.index
+        self.approximation_, self.feature_map_ = reduction.approximation, reduction.feature_map
+        self.support_ = np.empty(0, dtype=np.intp) if index is None else training.original(index)
+        self.support_vectors_ = np.empty((0, self.shape_fit_[-1])) if machine.points is None else machine.points
+        self._n_support = np.array([len(machine.coefficients)], dtype=np.int32)
+        self._points = None
+        self._show(np.ascontiguousarray(machine.coefficients.T), intercept + machine.constant)
+
+    def _show(self, dual: Matrix, intercept: Vector) -> None:
         # Predictions read these two; for two classes the public ones have the opposite sign, as in scikit-learn.
         self._dual_coef_, self._intercept_ = dual, intercept
         self.dual_coef_, self.intercept_ = self._public(dual, intercept)
@@ -244,6 +292,8 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
         kind = self._kind
         X = validation.prediction_data(self, kind, X, self.shape_fit_[0])
         blocks, coefficients = self._operands()
+        if self.feature_map_ is not None and self.support_vectors_.shape[0] == 0:
+            return self._combine([self.feature_map_.multiply(X, self._dual_coef_.T)])
         if kind in ("features", "objects"):
             assert self._kernel is not None
             vectors = self.support_vectors_
@@ -267,7 +317,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
     def coef_(self) -> Any:
         """Weight vectors (machines, d) of a linear kernel; read only."""
         kernel = getattr(self, "_kernel", None)
-        if not is_linear(kernel):
+        if not is_linear(kernel) or self.support_vectors_.shape[0] == 0 < self._n_support.sum():
             raise AttributeError("coef_ is only available when using a linear kernel")
         weights = self._weight_vectors()
         (weights.data if sp.issparse(weights) else weights).flags.writeable = False
@@ -275,3 +325,7 @@ class SupportVectorMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore
 
     def _weight_vectors(self) -> Any:
         return self.dual_coef_ @ self.support_vectors_
+
+    def _weights_on(self, vectors: Matrix, dual: Matrix, counts: NDArray[np.integer[Any]]) -> Matrix:
+        """Weights (machines, p) of a linear kernel on support vectors (n_SV, p)."""
+        return np.asarray(dual @ vectors)

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mercer.errors import Infeasible, InvalidInput
 from mercer.estimation.training import TrainingSet
 from mercer.gram import GramOperator
+from mercer.lowrank.approximations import Approximation
 from mercer.problems import NuClassification, Problem, SupportVectorClassification
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
@@ -40,13 +41,16 @@ class SVC(Classifier):
     tol : largest violation of the optimality conditions at which the solver stops, as in LIBSVM.
     cache_size : memory for kernel values in MB; the default of 200 leaves the amount to mercer.
     class_weight : {label: weight}, or "balanced" for weights inverse to the (weighted) size of the classes.
-    verbose : taken for scikit-learn's sake; progress is in `history_` and goes to callbacks.
+    verbose : print a line for every record of the solver; they are in `history_` and go to callbacks in any case.
     max_iter : most iterations of the solver; -1 is no limit.
     decision_function_shape, break_ties : as in scikit-learn, for one machine per pair.
-    random_state : seed of the folds for `probability`.
+    random_state : seed of the folds for `probability` and of landmarks that have no seed of their own.
     bias : "free", "none" or "penalised" (by 1/2 b^2).
     multiclass : "ovo", one machine for each pair of classes, or "ovr", one for each class.
-    solver : "decomposition", "interior_point" (small problems, high accuracy), or "auto".
+    approximation : None for the exact machine, a low-rank kernel such as Nystrom(2000) from `mercer.lowrank`, or "auto"
+        to let size and memory decide.
+    solver : "decomposition", "interior_point" (small problems, or an approximation; high accuracy), "linear_dual" (an
+        approximation of many points, or a linear kernel on dense data), or "auto".
     memory : bytes, or text such as "512 MiB", for kernel values; goes before `cache_size`.
     precision : of kernel values, "float32" or "float64"; "auto" decides by their number and the error they may cause.
     gap_tol : stop at this relative duality gap instead of at `tol`.
@@ -61,6 +65,9 @@ class SVC(Classifier):
         As in scikit-learn.
     objective_, dual_objective_, gap_ : primal and dual value and their difference, summed over the machines.
     stopped_ : "converged", or what ended the training before.
+    approximation_, approximation_reason_, feature_map_ : the approximation used, None for the exact machine, why, and
+        its features; with one, `dual_coef_` has a row for each machine on the landmarks `support_vectors_` (rows
+        `support_` of X where they are points of it), or on the features where there are no landmarks.
     solution_ : the Solution, or the list of them for several machines; `history_` likewise.
 
     """
@@ -69,6 +76,7 @@ class SVC(Classifier):
         **Classifier._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
         "bias": [StrOptions({"free", "none", "penalised"})],
+        "approximation": [Approximation, StrOptions({"auto"}), None],
     }
 
     def __init__(
@@ -91,6 +99,7 @@ class SVC(Classifier):
         random_state: Any = None,
         bias: str = "free",
         multiclass: str = "ovo",
+        approximation: Any = None,
         solver: str = "auto",
         memory: int | str | None = None,
         precision: str = "auto",
@@ -116,6 +125,7 @@ class SVC(Classifier):
         self.random_state = random_state
         self.bias = bias
         self.multiclass = multiclass
+        self.approximation = approximation
         self.solver = solver
         self.memory = memory
         self.precision = precision
@@ -131,7 +141,9 @@ class SVC(Classifier):
     def _train_from_points(
         self, training: TrainingSet, codes: Index, weights: Vector | None, index: Index | None, monitor: Monitor
     ) -> dict[int, tuple[Problem | None, Solution, Vector]]:
-        if self.bias != "free" or self.warm_start or self.gap_tol is not None or self.solver == "interior_point":
+        if self.bias != "free" or self.warm_start or self.gap_tol is not None:
+            return {}
+        if self.solver in ("interior_point", "linear_dual") or training.reduction is not None:
             return {}
         if monitor.attended or not (self._paired or len(self.classes_) == 2):
             return {}

@@ -124,7 +124,8 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         codes = self._encode(y, weights)
         random = check_random_state(self.random_state)
         with self._watched(X, y) as monitor:
-            training, weights = self._training_set(kind, X, weights)
+            coded = None if getattr(self, "approximation", None) is None else self._coded(codes)
+            training, weights = self._training_set(kind, X, weights, coded)
             if training.kept is not None:
                 codes, y = codes[training.kept], y[training.kept]
             self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
@@ -135,6 +136,11 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
             self._calibrate(training, codes, weights, random, monitor)
         self._advise(training, trained)
         return self
+
+    def _coded(self, codes: Index) -> Matrix:
+        """Targets of +-1, (n, 1) for two classes and (n, k) for more."""
+        k = len(self.classes_)
+        return np.where(codes[:, None] == np.arange(1 if k == 2 else k), 1.0, -1.0)
 
     def _encode(self, y: NDArray[Any], weights: Vector | None) -> Index:
         """Classes 0..k-1 (n,); classes whose points all have weight zero do not exist."""
@@ -315,6 +321,8 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         return blocks, [dual[:, block].T for block in blocks]
 
     def _operands(self) -> tuple[list[slice], list[Matrix]]:
+        if self.approximation_ is not None:
+            return super()._operands()
         if self._n_support.sum() != self._dual_coef_.shape[1]:
             raise InvalidInput(f"The internal representation of {type(self).__name__} was altered")
         return self._split(self._dual_coef_, self._n_support)
@@ -323,6 +331,8 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         return pairwise.gather(products, intercept) if self._paired else np.asarray(products[0] + intercept)
 
     def _combine(self, products: list[Matrix]) -> Matrix:
+        if self.approximation_ is not None:
+            return super()._combine(products)
         return self._add_up(products, self._intercept_)
 
     def _decide(self, values: Matrix) -> Index:
@@ -358,8 +368,13 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
             raise InvalidInput("break_ties must be False when decision_function_shape is 'ovo'")
         return self.classes_[self._decide(self._values(X))]
 
-    def _weight_vectors(self) -> Any:
+    def _weights_on(self, vectors: Matrix, dual: Matrix, counts: NDArray[np.integer[Any]]) -> Matrix:
         if not self._paired:
+            return super()._weights_on(vectors, dual, counts)
+        return pairwise.primal_weights(dual, vectors, counts.astype(np.int32))
+
+    def _weight_vectors(self) -> Any:
+        if not self._paired or self.approximation_ is not None:
             return self.dual_coef_ @ self.support_vectors_
         weights = pairwise.primal_weights(self._dual_coef_, self.support_vectors_, self._n_support)
         if sp.issparse(self.support_vectors_):

@@ -18,6 +18,7 @@ from mercer.estimation import advice, validation
 from mercer.estimation.similarity import kind_of
 from mercer.estimation.weights import sample_weights
 from mercer.gram import GramOperator
+from mercer.lowrank.approximations import Approximation
 from mercer.problems import NuRegression, Problem, SupportVectorRegression
 from mercer.svm.base import HARD_MARGIN, SupportVectorMachine
 
@@ -43,7 +44,7 @@ class Regressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]
         X, y = validation.training_data(self, kind, X, y, numeric=True)
         y = np.ascontiguousarray(y, dtype=np.float64)
         with self._watched(X, y) as monitor:
-            training, weights = self._training_set(kind, X, sample_weights(sample_weight, X))
+            training, weights = self._training_set(kind, X, sample_weights(sample_weight, X), y)
             if training.kept is not None:
                 y = y[training.kept]
             problem = self._problem(training.gram(), y, weights)
@@ -68,7 +69,7 @@ class SVR(Regressor):
     C : price of an error, relative to the norm; weights multiply it.
     epsilon : half the width of the tube inside which errors cost nothing.
     bias : "free", "none" or "penalised" (by 1/2 b^2).
-    solver, memory, precision, gap_tol, max_time, warm_start, n_jobs
+    approximation, solver, memory, precision, gap_tol, max_time, warm_start, n_jobs
         As in `SVC`.
 
     Attributes
@@ -85,6 +86,7 @@ class SVR(Regressor):
         "C": [Interval(Real, 0.0, None, closed="right")],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
         "bias": [StrOptions({"free", "none", "penalised"})],
+        "approximation": [Approximation, StrOptions({"auto"}), None],
     }
 
     def __init__(
@@ -102,6 +104,7 @@ class SVR(Regressor):
         verbose: bool | int = False,
         max_iter: int = -1,
         bias: str = "free",
+        approximation: Any = None,
         solver: str = "auto",
         memory: int | str | None = None,
         precision: str = "auto",
@@ -122,6 +125,7 @@ class SVR(Regressor):
         self.verbose = verbose
         self.max_iter = max_iter
         self.bias = bias
+        self.approximation = approximation
         self.solver = solver
         self.memory = memory
         self.precision = precision

@@ -1,4 +1,9 @@
-"""From a problem to its solution: which solver, and where it starts."""
+"""From a problem to its solution: which solver, and where it starts.
+
+By decomposition for the kernel matrix itself.  Where a low-rank factor (n, p) stands for it, by the interior point
+method while its n p^2 operations in each iteration are a matter of seconds, whatever C; beyond that by dual coordinate
+descent, which takes n p operations in each of its passes and needs more of them the larger C is.
+"""
 
 import warnings
 from copy import copy
@@ -9,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import NotConverged
+from mercer.gram.lowrank import LowRankGram
 from mercer.problems import Problem, rescale
-from mercer.solvers import decomposition, interior_point
+from mercer.solvers import decomposition, interior_point, linear_dual
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 INTERIOR_GAP = 1e-9
 INTERIOR_ITERATIONS = 100
+DIRECT = 3e10  # n p^2 up to which the interior point method takes about a minute on one core
 
 
 @dataclass(frozen=True)
@@ -50,8 +57,13 @@ def solve(
     start: WarmStart | None,
     monitor: Monitor | None,
 ) -> Solution:
-    """Solve one problem of the zoo, by decomposition unless the interior point method is asked for."""
+    """Solve one problem of the zoo by the solver asked for; "auto" looks at the matrix."""
     first: Any = None if start is None else start.start(problem)
+    automatic = solver == "auto" and isinstance(problem.gram, LowRankGram)
+    if automatic:
+        solver = _low_rank_solver(problem, memory)
+    if solver == "linear_dual":
+        return linear_dual.solve(problem, tol=tol, gap_tol=gap_tol, start=first, monitor=monitor, max_iter=max_iter)
     if solver != "interior_point":
         return decomposition.solve(problem, tol=tol, gap_tol=gap_tol, start=first, monitor=monitor, max_iter=max_iter)
     # It converges in the gap, and ten more digits cost it a few iterations.
@@ -59,6 +71,18 @@ def solve(
     most = INTERIOR_ITERATIONS if max_iter < 0 else max_iter
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)  # said once, for all machines, by the estimator
-        return interior_point.solve(
+        found = interior_point.solve(
             problem, tol=target, start=first, monitor=monitor, max_iterations=most, memory=memory
         )
+    if automatic and found.stopped == "stalled":
+        return linear_dual.solve(
+            problem, tol=tol, gap_tol=gap_tol, start=found.variables, monitor=monitor, max_iter=max_iter
+        )
+    return found
+
+
+def _low_rank_solver(problem: Problem, memory: int | str | None) -> str:
+    """The interior point method where it is quick and fits, else coordinate descent."""
+    n, p = problem.gram.left.shape  # type: ignore[attr-defined]
+    quick = float(n) * p * p <= DIRECT
+    return "interior_point" if quick and interior_point.accepts(problem, memory=memory) else "linear_dual"
