@@ -259,6 +259,20 @@ def badly_fitting(points: Data, degree: int = 4) -> Arrays:
     return found
 
 
+def steps(points: Data, limits: Sequence[int], degree: int = 4) -> Arrays:
+    """One-versus-all with the same kernel: error, and relative gaps of its machines, by the limit of steps."""
+    X, y, X_new, y_new = points
+    found: Arrays = {"limits": np.array(limits)}
+    for limit in limits:
+        base = SVC(C=1.0, kernel="poly", degree=degree, gamma=1.0, coef0=1.0, max_iter=limit)
+        model = OutputCode(base, "ova", "loss").fit(X, y)
+        found[f"error_{limit}"] = np.array(np.mean(model.predict(X_new) != y_new))
+        solutions = getattr(model.bank_, "machine").solution_  # noqa: B009
+        found[f"gaps_{limit}"] = np.array([solution.relative_gap for solution in solutions])
+        found[f"converged_{limit}"] = np.array([solution.converged for solution in solutions])
+    return found
+
+
 class Work:
     """A folder of finished parts."""
 
@@ -417,7 +431,16 @@ differences have a paired bootstrap interval and McNemar's exact p.
 """
 
 
-def satimage_text(y: NDArray[np.intp], parts: dict[str, Arrays], rows: list[list[str]]) -> str:
+def satimage_text(y: NDArray[np.intp], parts: dict[str, Arrays], rows: list[list[str]], taken: Arrays) -> str:
+    limited = [
+        [
+            f"{limit:,}",
+            f"{int(np.sum(taken[f'converged_{limit}']))} of {len(taken[f'converged_{limit}'])}",
+            f"{np.max(taken[f'gaps_{limit}']):.2g}",
+            percent(float(taken[f"error_{limit}"])),
+        ]
+        for limit in taken["limits"]
+    ]
     return (
         "## satimage (Tables 4.1, 4.3, 4.5): 4,435 training and 2,000 test points\n\n"
         + error_table("satimage", y, parts)
@@ -433,6 +456,9 @@ def satimage_text(y: NDArray[np.intp], parts: dict[str, Arrays], rows: list[list
         "The machines of Allwein et al. had a polynomial kernel of degree 4.  With (1 + <x, z>)^4 on the values over\n"
         "100 and C = 1, at most 200,000 steps a machine:\n\n"
         + table(["scheme", "Allwein et al.", "here", "against OVA: difference, interval, p", "mean e"], rows)
+        + "\n\nHow much of that is the kernel, and how much are machines that were stopped short of their optimum?\n"
+        "OVA alone, by the limit of steps:\n\n"
+        + table(["steps at most", "machines converged", "largest relative gap", "OVA error"], limited)
         + "\n\n"
     )
 
@@ -510,6 +536,26 @@ of the residual.  For the square it is the straight line 2p - 1.  Both rise stri
 """
 
 
+FINDINGS = """## What reproduces and what does not
+
+* satimage: at the printed parameters OVA, AVA and COMP have the printed error to the last point.  The same parameters
+  come out of cross-validation on the training part (OVA, COMP, DEN), so the printed 7.85 % owes nothing to tuning on
+  the test set.  The two random codes are other draws than those of the thesis and differ by a few points; only SPA
+  comes near a difference from OVA.
+* yeast: leave-one-out of OVA and AVA is within half a percent of print.  Choosing the parameters inside the folds costs
+  up to one percent, as much as any difference between schemes.
+* No difference between schemes of support vector machines reaches p = 0.05 on either set; SPA on
+  satimage comes nearest.  Counting wins in a table of such numbers is noise, as the thesis says without a test.
+* The shares of identical predictions reproduce for OVA, AVA, COMP and DEN.  SPA does not: here it agrees less with the
+  others on yeast, where its draw, its own C and the nested choice all differ.  It is also the worst code under least
+  squares.
+* Where OVA errs, most separating machines of every other code err with it, as in Figures 4-2 and 4-3.
+* The gain of codes over OVA that Allwein et al. report (40.9 against 14 %) comes back with their kernel, and the
+  machines of a code then do not err together.  But the kernel alone does not explain it: with ten times the steps the
+  same OVA machines err less than COMP, DEN and SPA at the smaller limit.  Machines stopped far from their optimum give
+  the same picture as a kernel that fits badly, a cause that neither source considers.
+"""
+
 # Data and main ------------------------------------------------------------------------------------------------------
 
 
@@ -564,6 +610,7 @@ def run(work: Work, points: Data, whole: tuple[Array, NDArray[np.intp]], step: i
         lambda: least_squares(X, y, (0.0625, 0.125, 0.25, 0.5, 1.0), (0.5, 1.0, 2.0, 8.0)),
     )
     found["bad"] = work.part("satimage_polynomial", lambda: badly_fitting(points))
+    found["steps"] = work.part("satimage_steps", lambda: steps(points, (200_000, 2_000_000)))
     for scheme in ("OVA", "AVA"):
         pieces = [
             work.part(
@@ -595,10 +642,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     y_new, y = points[3], whole[1]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     figures(options.out.parent, {"satimage": sides(y_new, found["satimage"]), "yeast": sides(y, found["yeast"])})
-    findings = options.out.parent / "multiclass_small_findings.md"
-    text = HEAD + satimage_text(y_new, found["satimage"], bad_rows(y_new, found["bad"]))
+    text = HEAD + satimage_text(y_new, found["satimage"], bad_rows(y_new, found["bad"]), found["steps"])
     text += yeast_text(y, found["yeast"], found["exact"], found["left"]) + FIGURE_1
-    options.out.write_text(text + (findings.read_text() if findings.exists() else ""))
+    options.out.write_text(text + FINDINGS)
     return 0
 
 

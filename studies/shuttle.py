@@ -89,13 +89,15 @@ def verdict(m: int, best: int) -> str:
     first, second = (rate_interval(round(rate * m / 100), m) for rate in (PRINTED, CRAMMER_SINGER))
     overlap = first[0] <= second[1]
     return (
+        f"\nThe grid is sigma {SIGMAS[0]:g} to {SIGMAS[-1]:g} and C {COSTS[0]:g} to {COSTS[-1]:g}; of equal pairs "
+        "the first is taken.\n"
         f"\nOn {m:,} points the printed {PRINTED} % is {100 * first[0]:.2f} to {100 * first[1]:.2f} %, the printed "
-        f"{CRAMMER_SINGER} % is {100 * second[0]:.2f} to {100 * second[1]:.2f} %: "
+        f"{CRAMMER_SINGER} % is {100 * second[0]:.2f} to {100 * second[1]:.2f} %:\n"
         + ("the intervals overlap.\n" if overlap else "they do not overlap, so that difference is no noise.\n")
         + f"One-versus-all with sigma and C chosen on the training part has {best} errors, {100 * best / m:.3f} %"
         + (
-            ": the difference\nbetween the printed numbers is one of parameters and scaling, not of one machine "
-            "against several.\n"
+            ", within the interval\nof the single machine.  The printed difference is then one of parameters and "
+            "scaling, not of one machine against several.\n"
             if 100 * best / m <= 100 * second[1]
             else ".\n"
         )
