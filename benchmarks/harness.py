@@ -129,6 +129,10 @@ def _in_child(task: Task, name: str, smoke: bool, answer: Any) -> None:
     except BaseException as error:
         traceback.print_exc()
         answer.send({"error": f"{type(error).__name__}: {error}".splitlines()[0]})
+    # Worker processes that a library keeps for later would hold up an orderly exit for minutes.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _in_fresh_child(module: str, task: str, name: str, smoke: bool, answer: Any) -> None:

@@ -137,8 +137,9 @@ def torchkm_svm(
     X, target = torch.as_tensor(np.asarray(X)), torch.as_tensor(np.asarray(y, dtype=float))
     ridge = torch.as_tensor(1.0 / (2.0 * n * np.sort(np.asarray(C_values, dtype=float))))  # descending penalty
     fold = torch.as_tensor(rng.permutation(np.arange(n) % folds + 1))
+    width = 0.25 / sigma**2  # its kernel is exp(-2 width |x - z|^2)
     started = time.perf_counter()
-    K = rbf_kernel(X, sigma)
+    K = rbf_kernel(X, width)
     model = cvksvm(Kmat=K, y=target, nlam=len(ridge), ulam=ridge, foldid=fold, nfolds=folds, device="cpu")
     model.fit()
     figures: dict[str, Any] = {"seconds": time.perf_counter() - started}
@@ -146,7 +147,7 @@ def torchkm_svm(
         errors = model.cv(model.pred, target)
         best = int(np.argmin(np.asarray(errors)))
         coefficients = model.alpmat[:, best].to("cpu")
-        values = kernelMult(torch.as_tensor(np.asarray(Z)), X, sigma) @ coefficients[1:] + coefficients[0]
+        values = kernelMult(torch.as_tensor(np.asarray(Z)), X, width) @ coefficients[1:] + coefficients[0]
         figures |= _score(np.sign(values.numpy()), t, is_classifier=True)
     return figures
 
