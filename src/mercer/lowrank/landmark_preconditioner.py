@@ -6,9 +6,8 @@ In whitened coordinates the normal matrix is H = Z'VZ - s s'/N + ridge I (see `r
 
 costs 2 p m^2 operations instead of 2 n m^2.  Rows drawn at random make M^-1 H close to the identity once p is a few
 times the number of directions that the ridge leaves free; the squared error of conjugate gradients then falls about
-as m / p with each pass.  With all rows, M = H to rounding and one solve is the answer.  With the landmarks themselves
-for a sample (p = m, Zp = L) no kernel value is computed at all: the preconditioner of FALKON (Rudi, Carratino and
-Rosasco 2017).
+as m / p with each pass.  With all rows, M = H to rounding and one solve is the answer.  (FALKON, of Rudi, Carratino and
+Rosasco 2017, takes the landmarks themselves for a sample, p = m: cheaper to make, and slower to converge.)
 
 `choose_sample` weighs the two costs: a larger sample against more passes.
 """
@@ -41,7 +40,7 @@ class SamplePlan:
     """How many rows the preconditioner is made of, and why."""
 
     rows: int
-    method: str  # "direct": all rows, "sample", "landmarks"
+    method: str  # "direct": all rows; "sample"
     passes: float
     reason: str
 

@@ -3,8 +3,8 @@
 The dual has one block of k variables for each point and nothing that couples the blocks but the kernel (Crammer and
 Singer 2001; Fukumizu's slides; Rifkin 2002, section 4.2.1).  A step projects on a simplex, exactly, by `threshold`:
 "sort" in O(k log k), or "fixed point", a contraction.  `greed` = 1 steps on the worst point of the working set; a
-smaller number on all points within that factor of the worst before violations are looked at again, which is faster: the
-look costs k values for each point, a step only as many as there are classes that change, two or three.
+smaller number on all points within that factor of the worst before violations are looked at again: the look costs k
+values for each point, a step only as many as there are classes that change, two or three.
 """
 
 from typing import Any, Literal
