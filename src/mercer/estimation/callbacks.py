@@ -47,7 +47,8 @@ def _tell(name: str) -> Hook:
     """A hook of the Monitor that prints a line for every record."""
 
     def hook(record: Record, snapshot: Snapshot | None) -> None:
-        facts = "".join(f"  {key} {value:.6g}" for key, value in record.facts.items() if isinstance(value, (int, float)))
+        numbers = {key: value for key, value in record.facts.items() if isinstance(value, (int, float))}
+        facts = "".join(f"  {key} {value:.6g}" for key, value in numbers.items())
         print(
             f"[{name}] {record.seconds:8.1f} s  iteration {record.iteration}  objective {record.primal:.8g}  "
             f"gap {record.gap:.3g}{facts}",
