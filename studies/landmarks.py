@@ -5,9 +5,9 @@ Run:  MERCER_DATA=folder python studies/landmarks.py          (about five minute
 With --rows FILE --sets NAME --sizes M the run is cut in parts: rows are kept in FILE from one to the next, and each
 part reports all there are.
 
-The questions are those of Hamers 2004 (section 5.2.2: is selection worth its price?) and of Rifkin 2002 (chapter 4: do
-the pivots of the incomplete Cholesky factorisation explain less of the trace than random rows?).  Every method gives m
-landmarks; the machine is the rectangle one on them, with the same C and kernel for all.
+The questions are those of Hamers 2004 (section 5.2.2: is selection worth its price?) and of Rifkin 2002 (section 3.7:
+do the pivots of the incomplete Cholesky factorisation explain less of the trace than random rows?).  Every method gives
+m landmarks; the machine is the rectangle one on them, with the same C and kernel for all.
 """
 
 import argparse
@@ -189,8 +189,8 @@ Over all sets and numbers of landmarks, how often is a method better than the me
 
 {table}
 
-Hamers (2004, section 5.2.2) holds that selection is dear and gains little for learning; Rifkin (2002, chapter 4) that
-pivots of the incomplete Cholesky factorisation are outliers and explain less of the trace than random rows.  The pivots
+Hamers (2004, section 5.2.2) holds that selection is dear and gains little for learning; Rifkin (2002, section 3.7)
+that pivots of the incomplete Cholesky factorisation are outliers and explain less of the trace than random rows.  They
 explain less than random rows in {pivots_trace} of {pairs} cases here, and their machine errs more in {pivots_error}.
 The least mean error belongs to {winner}.
 """

@@ -2,7 +2,7 @@
 
 Only the diagonal and the m columns of the pivots are needed: m n kernel values, m^2 n operations, m n numbers (Hamers
 2004, section 5.3; Fine and Scheinberg 2001).  For a Gaussian the worst represented point is an outlier, and on real
-data such landmarks explain less of the trace than random ones (Rifkin 2002, chapter 4).
+data such landmarks explain less of the trace than random ones (Rifkin 2002, section 3.7).
 """
 
 import numpy as np

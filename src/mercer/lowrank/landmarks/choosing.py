@@ -1,7 +1,7 @@
 """One call for all ways of choosing landmarks: `choose(Gaussian(sigma=2.0), X, 500, method="uniform", seed=0)`.
 
 Random rows are the default: they cost nothing, and for learning little is gained by dearer ways (Hamers 2004, section
-5.2.2; Rifkin 2002, chapter 4).  Dearer ways pay where m must be small.
+5.2.2; Rifkin 2002, section 3.7).  Dearer ways pay where m must be small.
 """
 
 import inspect

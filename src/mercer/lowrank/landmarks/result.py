@@ -49,7 +49,7 @@ class Landmarks:
 
     @property
     def explained(self) -> float:
-        """trace(K~) / trace(K): 1 where the landmarks span all points (Rifkin 2002, chapter 4)."""
+        """trace(K~) / trace(K): 1 where the landmarks span all points (Rifkin 2002, section 3.7)."""
         return 1.0 - self.residual_trace / self.trace if self.trace > 0 else float("nan")
 
     def __repr__(self) -> str:
