@@ -6,13 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
-from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_samples,
-    check_consistent_length,
     check_is_fitted,
     column_or_1d,
     has_fit_parameter,
@@ -165,7 +164,7 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         else:
             validate_data(self, X, skip_check_array=True)
             y = column_or_1d(y, warn=True)
-            check_consistent_length(X, y)
+            X, y = indexable(X, y)  # sparse points become CSR, others what folds can be cut from
         check_classification_targets(y)
         return X, np.asarray(y)
 
@@ -227,6 +226,11 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         if isinstance(base, (SVC, LSSVC)):
             X = validation.prediction_data(self, kind_of(base.kernel, X), X, getattr(self, "n_features_in_", 0))
         elif hasattr(self, "n_features_in_"):
+            (X,) = indexable(X)
+            if getattr(X, "ndim", 2) == 1:
+                raise InvalidInput(
+                    "Expected 2D array, got 1D array instead. Reshape your data: X.reshape(1, -1) for a single point"
+                )
             validate_data(self, X, reset=False, skip_check_array=True)
         if _num_samples(X) == 0:
             raise InvalidInput("Found array with 0 sample(s) while a minimum of 1 is required")
