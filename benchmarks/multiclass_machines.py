@@ -65,13 +65,13 @@ def peer(data: Split) -> harness.Figures:
 
 
 KERNEL_MEASURES: dict[str, harness.Measure] = {
-    "mercer": lambda data: fitted(CrammerSingerSVC(C), data),
+    "mercer": lambda data: fitted(CrammerSingerSVC(C=C), data),
     "mercer (Weston-Watkins)": lambda data: fitted(WestonWatkinsSVC(C, bias="none"), data),
-    "mercer (Weston-Watkins, free bias)": lambda data: fitted(WestonWatkinsSVC(C), data),
+    "mercer (Weston-Watkins, free bias)": lambda data: fitted(WestonWatkinsSVC(C=C), data),
     "mercer (Lee-Lin-Wahba)": lambda data: fitted(LeeLinWahbaSVC(C, bias="none"), data),
     "mercer (logistic)": lambda data: fitted(KernelLogistic(C, tol=1e-3), data),
-    "mercer (one-vs-rest)": lambda data: fitted(SVC(C, multiclass="ovr"), data),
-    "mercer (one-vs-one)": lambda data: fitted(SVC(C), data),
+    "mercer (one-vs-rest)": lambda data: fitted(SVC(C=C, multiclass="ovr"), data),
+    "mercer (one-vs-one)": lambda data: fitted(SVC(C=C), data),
     "scikit-learn": peer,
 }
 
