@@ -69,11 +69,11 @@ def best_C(task: Task, m: int) -> tuple[float, dict[float, float]]:
     """C of least leave-one-out error of the rectangle machine on m random landmarks, and all errors."""
     landmarks = choose(task.kernel, task.X, m, seed=0, measure=False)
     features = triangular_map(task.kernel, landmarks.points).features(task.X)
-    U, s, _ = np.linalg.svd(features, full_matrices=False)
-    coordinates, squares, errors = U.T @ task.y, U * U, {}
+    values, V = np.linalg.eigh(features.T @ features)
+    P, errors = features @ V, {}
     for C in 10.0 ** np.arange(-2, 4):
-        shrink = s * s / (s * s + 1 / C)
-        errors[float(C)] = float(np.mean(((task.y - U @ (shrink * coordinates)) / (1 - squares @ shrink)) ** 2))
+        damped = 1.0 / (values + 1.0 / C)
+        errors[float(C)] = float(np.mean(((task.y - P @ (damped * (P.T @ task.y))) / (1 - P**2 @ damped)) ** 2))
     return min(errors, key=lambda C: errors[C]), errors
 
 
@@ -149,7 +149,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 REPORT = """# Low-rank least squares on usps
 
-Rifkin 2002, section 3.7.3, measured again by `studies/low_rank_usps.py`: {about}.
+Rifkin 2002, section 3.7.3, measured again by `studies/low_rank_usps.py`:
+{about}.
 Gaussian of sigma = {sigma:g}, no bias.  C = 1/(lambda n) = {C:g} has the least leave-one-out error of the rectangle
 machine at m = {most} among powers of ten (the thesis does not give lambda).  Means over {draws} random draws of
 landmarks with 95 % intervals (Student).  The thesis prints curves and no numbers, so that its order is what is
@@ -181,14 +182,21 @@ Outputs of the {draws} machines averaged.
 
 {bagging}
 
-## The part of the ridge in this
+## The order depends on C
 
-AUC at m = {middle}, mean of {few} draws, with C multiplied by:
+AUC, mean of {few} draws, with C multiplied by:
 
 {ridges}
 
 {reading}
 """
+
+
+RIDGES_READING = """\
+The printed order, rectangle > subset > nystrom, holds with C times: {held}.
+The coefficients (K~ + I/C)^-1 y hold C times the part of y outside the range of K~.  Projected evaluation never sees
+that part; the exact kernel brings it back at new points, the more so the larger C.  The place of nystrom in the printed
+order is therefore a matter of lambda, which the thesis does not give."""
 
 
 def main_table(runs: dict[int, list[dict[str, Any]]], pivots: dict[int, dict[str, Any]], y: Array) -> str:
@@ -257,31 +265,55 @@ def pivots_table(runs: dict[int, list[dict[str, Any]]], pivots: dict[int, dict[s
 
 def bagging_table(runs: dict[int, list[dict[str, Any]]], y: Array) -> str:
     """Scores of the averaged outputs beside the mean score of one machine."""
-    rows = []
+    rows, gains = [], {}
     for m, draws in runs.items():
         for name in METHODS[:4]:
             one = np.mean([scores(run[name], y) for run in draws], axis=0)
             bagged = scores(np.mean([run[name] for run in draws], axis=0), y)
+            gains[name, m] = bagged[0] - one[0]
             cells = [f"{a:.{digits}f} -> {b:.{digits}f}" for a, b, digits in zip(one, bagged, (4, 1, 2), strict=True)]
             rows.append([str(m), name, *cells])
-    return table(["m", "method", "AUC, one -> bagged", "hits % at 1 % false alarms", "errors %"], rows)
-
-
-def ridges_table(task: Task, m: int, draws: int, C: float, work: Path, pivots: Landmarks) -> tuple[str, str]:
-    """AUC over multiples of C, and what it says."""
-    means = {factor: [drawn(task, m, draw, factor * C, work, pivots) for draw in range(draws)] for factor in RIDGES}
-    auc = {name: [float(np.mean([scores(run[name], task.y_test)[0] for run in means[factor]])) for factor in RIDGES]
-           for name in METHODS}  # fmt: skip
-    rows = [[name, *(f"{value:.4f}" for value in values)] for name, values in auc.items()]
-    best = {name: RIDGES[int(np.argmax(values))] for name, values in auc.items()}
-    reading = (
-        f"Each method at its own best C: rectangle {max(auc['rectangle']):.4f} (C times {best['rectangle']:g}), subset "
-        f"{max(auc['subset']):.4f} (times {best['subset']:g}), nystrom\n{max(auc['nystrom']):.4f} (times "
-        f"{best['nystrom']:g}).  The coefficients (K~ + I/C)^-1 y hold C times the part of y outside the range of "
-        "K~.  Projected\nevaluation never sees that part; the exact kernel brings it back at new points, the more so "
-        "the larger C."
+    gained = max(gains, key=lambda pair: gains[pair])
+    same = sum(ranking(runs[m], y, bagged=False) == ranking(runs[m], y, bagged=True) for m in runs)
+    head = ["m", "method", "AUC, one -> bagged", "hits % at 1 % false alarms", "errors %"]
+    return table(head, rows) + (
+        f"\n\nThe order of subset, rectangle and nystrom by AUC is the same before and after bagging at {same} of "
+        f"{len(runs)} sizes (printed: at\nall).  The largest gain in AUC is that of {gained[0]} at m = {gained[1]} "
+        "(printed: bagging\nhelps weak machines, nystrom at small m above all, and not the best)."
     )
-    return table(["method", *(f"{factor:g}" for factor in RIDGES)], rows), reading
+
+
+def ranking(draws: Sequence[dict[str, Any]], y: Array, bagged: bool) -> list[str]:
+    """Subset, rectangle and nystrom from the largest AUC to the least: of averaged outputs, or averaged over draws."""
+    names = ("subset", "rectangle", "nystrom")
+    value = {
+        name: scores(np.mean([run[name] for run in draws], axis=0), y)[0]
+        if bagged
+        else np.mean([scores(run[name], y)[0] for run in draws])
+        for name in names
+    }
+    return sorted(names, key=lambda name: -value[name])
+
+
+def ridges_table(
+    task: Task, sizes: Sequence[int], draws: int, C: float, work: Path, pivots: Landmarks
+) -> tuple[str, str]:
+    """AUC over multiples of C at every m, and what it says about the printed order."""
+    rows: list[list[str]] = []
+    as_printed: dict[float, list[int]] = {factor: [] for factor in RIDGES}
+    for m in sizes:
+        auc: dict[str, list[float]] = {name: [] for name in METHODS[:4]}
+        for factor in RIDGES:
+            runs = [drawn(task, m, draw, factor * C, work, pivots) for draw in range(draws)]
+            for name, values in auc.items():
+                values.append(float(np.mean([scores(run[name], task.y_test)[0] for run in runs])))
+            if auc["rectangle"][-1] > auc["subset"][-1] > auc["nystrom"][-1]:
+                as_printed[factor].append(m)
+        rows += [[str(m), name, *(f"{value:.4f}" for value in values)] for name, values in auc.items()]
+    held = [f"{factor:g} (m = {', '.join(map(str, found))})" for factor, found in as_printed.items() if found]
+    return table(["m", "method", *(f"{factor:g}" for factor in RIDGES)], rows), RIDGES_READING.format(
+        held="; ".join(held) or "none"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -314,9 +346,9 @@ def report(task: Task, options: argparse.Namespace, work: Path) -> str:
     pivots = choose(task.kernel, task.X, options.most, method="pivoted_cholesky", measure=False)
     chosen = {m: drawn(task, m, None, C, work, pivots) for m in options.sizes}
     runs = {m: [drawn(task, m, draw, C, work, pivots) for draw in range(options.draws)] for m in options.sizes}
-    middle, few, y = options.sizes[len(options.sizes) // 2], min(options.draws, 3), task.y_test
+    few, y = min(options.draws, 3), task.y_test
     pairs, order = pairs_table(runs, y)
-    ridges, reading = ridges_table(task, middle, few, C, work, pivots)
+    ridges, reading = ridges_table(task, options.sizes, few, C, work, pivots)
     positive = int((task.y > 0).sum())
     return REPORT.format(
         about=f"{len(task.y):,} training points ({positive} positive), {len(y):,} test points ({int((y > 0).sum())})",
@@ -330,7 +362,6 @@ def report(task: Task, options: argparse.Namespace, work: Path) -> str:
         order=order,
         pivots=pivots_table(runs, chosen, y),
         bagging=bagging_table(runs, y),
-        middle=middle,
         few=few,
         ridges=ridges,
         reading=reading,

@@ -28,7 +28,7 @@ def test_the_smoke_run_writes_every_table_and_keeps_its_draws(study, tmp_path):
         "method against method",
         "Incomplete Cholesky",
         "Bagging",
-        "The part of the ridge",
+        "The order depends on C",
     ):
         assert title in text
     for name in study.METHODS:
