@@ -541,8 +541,8 @@ def slopes(sizes: Sequence[int], ranks: Sequence[int], repeats: int, kept: Kept)
     reading = (
         f"Training grows with n like n^{min(training):.2f} to n^{max(training):.2f} (stated: 1), with m like "
         f"m^{min(in_m):.2f} to m^{max(in_m):.2f} (stated: 2;\nkernel values and reading A are linear in m and still "
-        "show).  Evaluation is stated to be linear in n for the forms with\ncoefficients on all points, and free of n but "
-        "linear in m for those with coefficients on landmarks; its slopes scatter with\nsingle slow runs."
+        "show).  Evaluation is stated to be linear in n for the forms with\ncoefficients on all points, and free of n "
+        "but linear in m for those with coefficients on landmarks; its slopes scatter\nwith single slow runs."
     )
     head = ["method", "stated", f"seconds, n = {sizes[0]} - {sizes[-1]}", "slope in n",
             f"seconds, m = {ranks[0]} - {ranks[-1]}", "slope in m", "evaluation: slope in n", "slope in m"]  # fmt: skip
