@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from parts import table
 from uci import SETS, read, synthetic
 
 from mercer.cli.scores import Z, area
@@ -154,12 +155,6 @@ class Kept:
             if self.path:
                 self.path.write_text(json.dumps(self.found))
         return self.found[name]
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 # Table 5.1 ---------------------------------------------------------------------------------------------------------

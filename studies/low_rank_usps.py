@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from parts import table
 from scipy.stats import t as student
 
 from mercer.cli.scores import area
@@ -140,11 +141,6 @@ def shown(values: Array, digits: int) -> str:
     """Mean and half width."""
     mean, half = interval(values)
     return f"{mean:.{digits}f} ± {half:.{digits}f}" if np.isfinite(half) else f"{mean:.{digits}f}"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Markdown."""
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])
 
 
 REPORT = """# Low-rank least squares on usps

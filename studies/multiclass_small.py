@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from parts import Arrays, Work, table
 
 from mercer import data
 from mercer.least_squares import LSSVC
@@ -151,7 +152,6 @@ def chosen(
 
 # Parts: each returns arrays by name ---------------------------------------------------------------------------------
 
-Arrays = dict[str, Any]
 Data = tuple[Array, NDArray[np.intp], Array, NDArray[np.intp]]
 
 
@@ -273,26 +273,6 @@ def steps(points: Data, limits: Sequence[int], degree: int = 4) -> Arrays:
     return found
 
 
-class Work:
-    """A folder of finished parts."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def part(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
-        """The arrays of a part, computed unless they are there."""
-        path = self.folder / f"{name}.npz"
-        if not path.exists():
-            print(name, flush=True)
-            found = compute()
-            temporary = self.folder / f"{name}.tmp.npz"
-            np.savez_compressed(temporary, **found)
-            temporary.rename(path)
-        with np.load(path) as stored:
-            return dict(stored)
-
-
 # Report -------------------------------------------------------------------------------------------------------------
 
 
@@ -302,11 +282,6 @@ def percent(value: float) -> str:
 
 def between(low: float, high: float) -> str:
     return f"{percent(low)} to {percent(high)}"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def error_table(name: str, y: NDArray[np.intp], parts: dict[str, Arrays]) -> str:

@@ -13,13 +13,14 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from parts import Arrays, Work, table
 from scipy import sparse
 
 from mercer import data
@@ -176,7 +177,6 @@ def best_ridge(X: Any, y: Labels, classes: int, seed: int) -> float:
 
 # Parts --------------------------------------------------------------------------------------------------------------
 
-Arrays = dict[str, Any]
 
 
 def points(corpus: Corpus, train: Labels, test: Labels, **options: Any) -> tuple[Any, Any]:
@@ -250,32 +250,7 @@ def weightings(corpus: Corpus, seed: int) -> Arrays:
     return found
 
 
-class Work:
-    """A folder of finished parts."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def part(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
-        """The arrays of a part, computed unless they are there."""
-        path = self.folder / f"{name}.npz"
-        if not path.exists():
-            print(name, flush=True)
-            found = compute()
-            temporary = self.folder / f"{name}.tmp.npz"
-            np.savez_compressed(temporary, **found)
-            temporary.rename(path)
-        with np.load(path) as stored:
-            return dict(stored)
-
-
 # Report -------------------------------------------------------------------------------------------------------------
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def errors(parts: Sequence[Arrays], name: str) -> NDArray[np.float64]:
