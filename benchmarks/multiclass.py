@@ -3,10 +3,15 @@
 Rows named after a code are `OutputCode` with that code; "mercer" is one-versus-all, to which the others are compared.
 Least squares: codes without zeros (complete, dense, bch) come from the factorisation of one-versus-all; pairs and
 sparse codes solve systems of their own on the same kernel matrix.  Support vector machines share one kernel matrix and
-run side by side.  The last two tasks count kernel values, shared and with machines trained one by one.
+run side by side.  Two tasks count kernel values, shared and with machines trained one by one; the last is the command
+that compares all schemes.
 """
 
+import json
+import subprocess
+import sys
 import time
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -84,6 +89,19 @@ def counted(code: str, shared: bool, sigma: float) -> Any:
     return work
 
 
+def command(file: Any) -> dict[str, Any]:
+    """`mercer compare` over all schemes and single machines, C and sigma chosen in every fold."""
+    words = [sys.executable, "-m", "mercer.cli", "compare", str(file), "--machine", "schemes", "--json"]
+    started = time.perf_counter()
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    seconds = time.perf_counter() - started
+    return {"seconds": seconds, "machines": len(json.loads(done.stdout)["machines"])}
+
+
+def bundled_file(smoke: bool) -> Any:
+    return resources.files("mercer.data") / "samples" / ("iris.svm.xz" if smoke else "satimage.train.svm.xz")
+
+
 TASKS = [
     schemes("satimage, least squares", "satimage", LSSVC, 2.0),
     schemes("satimage, support vector machines", "satimage", SVC, 2.0),
@@ -97,6 +115,13 @@ TASKS = [
             note="support vector machines; the kernel is a plain function that counts",
         )
         for code in ("ova", "ava")
+    ),
+    harness.Task(
+        "satimage, mercer compare",
+        bundled_file,
+        {"mercer": command},
+        warm_up=False,
+        note="the command with --machine schemes: all codes of both kinds and the single machines, five folds",
     ),
 ]
 
