@@ -5,6 +5,7 @@ moment leaves the last complete one.  It holds named arrays, the name of the sta
 the problem: a checkpoint of other data, landmarks or parameters is refused and not silently taken up.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -80,9 +81,11 @@ class Checkpoint:
         self.every = max(self.every, (self._saved - began) / SHARE)
 
     def remove(self) -> None:
-        """Take the file away: the work it was to save is done."""
+        """Take the file away, and what kills left of it half written: the work it was to save is done."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+            for half in self.path.parent.glob(f".{glob.escape(self.path.name)}.*.part"):
+                half.unlink(missing_ok=True)
 
 
 def fingerprint(array: Any) -> str:
