@@ -7,13 +7,10 @@ its own, in float32: in float64 it needs more than 20 GiB at all rows.  Seconds 
 included.  "peak GiB" is the largest resident memory of the whole process while it fits, the data (226 MiB) included.
 """
 
-import resource
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -68,31 +65,17 @@ def accuracy(values: np.ndarray, labels: np.ndarray, many: bool) -> float:
     return float(np.mean((values[:, 0] > 0) == (labels == 2)))
 
 
-def forget_peak() -> None:
-    """Begin to measure the peak of resident memory anew, where the system can."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-
-
-def peak() -> float:
-    """Largest resident memory in GiB since `forget_peak`."""
-    with suppress(OSError, IndexError, ValueError):
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-
-def mercer(m: int, many: bool, loss: str = "square") -> Callable[[Split], dict[str, Any]]:
+def mercer(m: int, many: bool, loss: Literal["square", "logistic"] = "square") -> Callable[[Split], dict[str, Any]]:
     """Fit with the rectangle solver."""
 
     def work(part: Split) -> dict[str, Any]:
         Y = coded(part.y, many)
-        forget_peak()
+        harness.resident_memory()  # the peak is counted from here
         began = time.perf_counter()
         chosen = np.random.default_rng(1).choice(len(part.X), min(m, len(part.X) // 3), replace=False)
         S = part.X[np.sort(chosen)]
-        solution = rectangle.solve(part.X, KERNEL, S, y=Y, C=1.0, loss=loss, precision="float32")  # type: ignore[arg-type]
-        seconds, memory = time.perf_counter() - began, peak()
+        solution = rectangle.solve(part.X, KERNEL, S, y=Y, C=1.0, loss=loss, precision="float32")
+        seconds, memory = time.perf_counter() - began, harness.peak_memory() / 2**20
         values = Gram(KERNEL, part.Z, S, precision="float32").dot(solution.coefficients) + solution.bias
         return {
             "seconds": seconds,
@@ -115,11 +98,11 @@ def scikit_learn(m: int, many: bool) -> Callable[[Split], dict[str, Any]]:
 
         target = part.y if many else part.y == 2
         X, Z = part.X.astype(np.float32), part.Z.astype(np.float32)
-        forget_peak()
+        harness.resident_memory()  # the peak is counted from here
         began = time.perf_counter()
         features = Nystroem(gamma=1 / 32, n_components=min(m, len(X) // 3), random_state=0)
         machine = RidgeClassifier(alpha=1.0).fit(features.fit_transform(X), target)
-        seconds, memory = time.perf_counter() - began, peak()
+        seconds, memory = time.perf_counter() - began, harness.peak_memory() / 2**20
         right = machine.predict(features.transform(Z)) == (part.t if many else part.t == 2)
         return {"seconds": seconds, "accuracy": float(np.mean(right)), "peak GiB": round(memory, 2)}
 

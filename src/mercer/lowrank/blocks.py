@@ -178,7 +178,7 @@ class MappedBlocks(BlockSource):
         self.source, self.function, self.d = source, function, source.d
 
     @property
-    def n(self) -> int | None:  # type: ignore[override]
+    def n(self) -> int | None:  # type: ignore[override]  # the source beneath may yet learn it
         """Rows of the source beneath."""
         return self.source.n
 
@@ -318,6 +318,6 @@ def _positive(rows: int) -> int:
 def _let_go(array: Any) -> None:
     """Drop the pages a mapped file has brought into this process; they stay in the file cache."""
     if isinstance(array, np.memmap) and getattr(array, "mode", "c") in ("r", "r+") and hasattr(mmap, "MADV_DONTNEED"):
-        mapping = getattr(array, "_mmap", None)
+        mapping: Any = getattr(array, "_mmap", None)
         with suppress(AttributeError, ValueError, OSError):
-            mapping.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]
+            mapping.madvise(mmap.MADV_DONTNEED)

@@ -182,8 +182,9 @@ class LandmarkColumns:
         self.kernel, self.points, self.dtype = kernel, points, np.dtype(dtype)
         self.m, self.d = (int(size) for size in points.shape)
         profile = kernel.profile
-        known = profile is not None and profile.name in CODES
-        self.tiles = Tiles(profile, points, points, self.dtype) if known else None  # type: ignore[arg-type]
+        self.tiles: Tiles | None = None
+        if profile is not None and profile.name in CODES:
+            self.tiles = Tiles(profile, points, points, self.dtype)
 
     @property
     def fused(self) -> bool:

@@ -32,7 +32,7 @@ are the corrected ones.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,16 +70,14 @@ class MulticlassCertificate:
         return self.gap <= 0.5 * tol * (abs(self.primal) + abs(self.dual))
 
 
-class MulticlassProblem:
-    """Base of the machines with one problem for all classes.
+class ClassProblem:
+    """Base of the machines whose loss takes all k outputs of a point.
 
     `gram` is square over n points; `y` (n,) holds the classes as numbers 0..k-1, each of which must occur unless `k`
     is given; `weights` (n,) multiply C.
     """
 
     name: ClassVar[str] = "multiclass"
-    code: ClassVar[int] = -1
-    margin: float
 
     def __init__(
         self,
@@ -105,6 +103,29 @@ class MulticlassProblem:
     def n(self) -> int:
         """Number of points."""
         return int(self.y.size)
+
+    def losses(self, f: Array) -> Array:
+        """Loss (n,) of each point at outputs f (n, k) that include the bias."""
+        raise NotImplementedError
+
+    def values(self, c: Array, f0: Array | None = None) -> Array:
+        """(K + constant) c (n, k); `f0` is K c where it is known already."""
+        f: Array = np.asarray(self.gram.dot(c), dtype=np.float64) if f0 is None else f0
+        return f + self.constant * c.sum(axis=0) if self.constant else f
+
+    def primal(self, c: ArrayLike, bias: ArrayLike | None = None, f0: Array | None = None) -> float:
+        """Objective at coefficients (n, k) and a free bias (k,)."""
+        c = np.asarray(c, dtype=np.float64)
+        f = self.values(c, f0)
+        b = np.zeros(self.k) if bias is None or self.bias != "free" else np.asarray(bias, dtype=np.float64)
+        return 0.5 * float(np.vdot(c, f)) + float(self.box @ self.losses(f + b))
+
+
+class MulticlassProblem(ClassProblem):
+    """Base of the large-margin machines: the loss is made of positive parts, one for each wrong class."""
+
+    code: ClassVar[int] = -1
+    margin: float
 
     def arguments(self, f: Array) -> Array:
         """What (n, k) the loss takes the positive part of at outputs f (n, k); minus infinity at the own class."""
@@ -132,18 +153,6 @@ class MulticlassProblem:
         a = np.clip(a, 0.0, self.box[:, None])
         a[np.arange(self.n), self.y] = 0.0
         return np.asarray(a)
-
-    def values(self, c: Array, f0: Array | None = None) -> Array:
-        """(K + constant) c (n, k); `f0` is K c where it is known already."""
-        f: Array = np.asarray(self.gram.dot(c), dtype=np.float64) if f0 is None else f0
-        return f + self.constant * c.sum(axis=0) if self.constant else f
-
-    def primal(self, c: ArrayLike, bias: ArrayLike | None = None, f0: Array | None = None) -> float:
-        """Objective at coefficients (n, k) and a free bias (k,)."""
-        c = np.asarray(c, dtype=np.float64)
-        f = self.values(c, f0)
-        b = np.zeros(self.k) if bias is None or self.bias != "free" else np.asarray(bias, dtype=np.float64)
-        return 0.5 * float(np.vdot(c, f)) + float(self.box @ self.losses(f + b))
 
     def dual(self, a: Array, f0: Array | None = None) -> float:
         """Dual objective at variables a (n, k); a bound on the primal where `violation(a)` is zero."""
@@ -194,7 +203,9 @@ class MulticlassProblem:
 
 
 class PairedMargins(MulticlassProblem):
-    """Machines that compare the output of the own class with every other."""
+    """Machines that compare the output of the own class with every other; `margin` is the customary one if None."""
+
+    customary: ClassVar[float]
 
     def __init__(
         self,
@@ -205,10 +216,15 @@ class PairedMargins(MulticlassProblem):
         bias: Bias = "none",
         *,
         k: int | None = None,
-        margin: float,
+        margin: float | None = None,
     ) -> None:
         super().__init__(gram, y, C, weights, bias, k=k)
-        self.margin = positive("margin", margin)
+        self.margin = self.customary if margin is None else positive("margin", margin)
+
+    @classmethod
+    def from_rifkin(cls, gram: GramLike, y: ArrayLike, C: float, **options: Any) -> Self:
+        """The problem sum ||f_m||^2 + C sum xi of Rifkin 2002 (no 1/2 before the norm): C here is half of that C."""
+        return cls(gram, y, 0.5 * C, **options)
 
     def arguments(self, f: Array) -> Array:
         """Margin less f_y - f_j."""
@@ -230,24 +246,7 @@ class WestonWatkins(PairedMargins):
 
     name: ClassVar[str] = "Weston-Watkins"
     code: ClassVar[int] = WESTON_WATKINS
-
-    def __init__(
-        self,
-        gram: GramLike,
-        y: ArrayLike,
-        C: float = 1.0,
-        weights: ArrayLike | None = None,
-        bias: Bias = "none",
-        *,
-        k: int | None = None,
-        margin: float = 2.0,
-    ) -> None:
-        super().__init__(gram, y, C, weights, bias, k=k, margin=margin)
-
-    @classmethod
-    def from_rifkin(cls, gram: GramLike, y: ArrayLike, C: float, **options: Any) -> "WestonWatkins":
-        """The problem sum ||f_m||^2 + C sum xi of Rifkin 2002 (no 1/2 before the norm): C here is half of that C."""
-        return cls(gram, y, 0.5 * C, **options)
+    customary: ClassVar[float] = 2.0
 
     def best_bias(self, f: Array) -> Array:
         """A linear program with one slack for each point and wrong class."""
@@ -260,29 +259,12 @@ class CrammerSinger(PairedMargins):
 
     name: ClassVar[str] = "Crammer-Singer"
     code: ClassVar[int] = CRAMMER_SINGER
-
-    def __init__(
-        self,
-        gram: GramLike,
-        y: ArrayLike,
-        C: float = 1.0,
-        weights: ArrayLike | None = None,
-        bias: Bias = "none",
-        *,
-        k: int | None = None,
-        margin: float = 1.0,
-    ) -> None:
-        super().__init__(gram, y, C, weights, bias, k=k, margin=margin)
+    customary: ClassVar[float] = 1.0
 
     @classmethod
     def from_beta(cls, gram: GramLike, y: ArrayLike, beta: float, **options: Any) -> "CrammerSinger":
         """The problem beta/2 ||W||^2 + sum xi: C = 1/beta, and beta -> 0 is the hard margin."""
         return cls(gram, y, 1.0 / positive("beta", beta), **options)
-
-    @classmethod
-    def from_rifkin(cls, gram: GramLike, y: ArrayLike, C: float, **options: Any) -> "CrammerSinger":
-        """The problem sum ||f_m||^2 + C sum_i xi_i of Rifkin 2002: C here is half of that C."""
-        return cls(gram, y, 0.5 * C, **options)
 
     def losses(self, f: Array) -> Array:
         """The largest argument, or zero."""

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
-from mercer.problems.base import Bias, checked_size, positive, weighted
-from mercer.problems.multiclass import MulticlassCertificate, class_numbers
+from mercer.problems.base import Bias
+from mercer.problems.multiclass import ClassProblem, MulticlassCertificate
 from mercer.problems.program import GramLike
 
 Array = NDArray[np.float64]
@@ -36,7 +36,7 @@ def softmax(f: Array) -> Array:
     return np.asarray(p)
 
 
-class MultinomialLogistic:
+class MultinomialLogistic(ClassProblem):
     """Multinomial logistic regression on n points; `y` (n,) holds the classes 0..k-1, `weights` (n,) multiply C."""
 
     name: ClassVar[str] = "multinomial logistic"
@@ -51,22 +51,9 @@ class MultinomialLogistic:
         *,
         k: int | None = None,
     ) -> None:
-        n = checked_size(gram)
-        self.gram = gram
-        self.C = positive("C", C)
-        self.y, self.k = class_numbers(y, n, k)
-        self.box: Array = weighted(self.C, weights, n)
-        if bias not in ("free", "none", "penalised"):
-            raise InvalidInput(f"bias must be 'free', 'none' or 'penalised', got {bias!r}")
+        super().__init__(gram, y, C, weights, bias, k=k)
         if bias == "free" and np.bincount(self.y, weights=self.box, minlength=self.k).min() <= 0.0:
             raise InvalidInput("a class without a point of positive weight has no finite free bias: use 'penalised'")
-        self.bias: Bias = bias
-        self.constant = 1.0 if bias == "penalised" else 0.0
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return int(self.y.size)
 
     def losses(self, f: Array) -> Array:
         """-log p_y (n,) at outputs f (n, k) that include the bias."""
@@ -83,18 +70,6 @@ class MultinomialLogistic:
         """Second derivative of the losses applied to V (n, k): C_i (p_i V_i - p_i (p_i'V_i))."""
         PV = p * V
         return np.asarray(self.box[:, None] * (PV - p * PV.sum(axis=1, keepdims=True)))
-
-    def values(self, c: Array, f0: Array | None = None) -> Array:
-        """(K + constant) c (n, k)."""
-        f: Array = np.asarray(self.gram.dot(c), dtype=np.float64) if f0 is None else f0
-        return f + self.constant * c.sum(axis=0) if self.constant else f
-
-    def primal(self, c: ArrayLike, bias: ArrayLike | None = None, f0: Array | None = None) -> float:
-        """Objective at coefficients (n, k) and a free bias (k,)."""
-        c = np.asarray(c, dtype=np.float64)
-        f = self.values(c, f0)
-        b = np.zeros(self.k) if bias is None or self.bias != "free" else np.asarray(bias, dtype=np.float64)
-        return 0.5 * float(np.vdot(c, f)) + float(self.box @ self.losses(f + b))
 
     def dual(self, c: Array, f0: Array | None = None) -> float:
         """Dual objective at coefficients of the form C (Y - p)."""
