@@ -32,7 +32,7 @@ LOSSES: dict[str, type[Loss]] = {
     "absolute": losses.Absolute,
     "huber": losses.Huber,
 }
-LARGEST_MARGIN = 500.0  # beyond it exp(-z) would overflow; no decision depends on it
+LARGEST_EXPONENT = 500.0  # beyond it exp(-z), and sums of it over machines, would overflow
 CHUNK = 1 << 23  # outputs decoded together
 
 
@@ -45,10 +45,16 @@ def loss_of(loss: str | Loss) -> Loss:
     return LOSSES[loss]()
 
 
-def margin_loss(loss: Loss, z: ArrayLike) -> Array:
-    """L(z) at margins z = y f; a loss of residuals is that of predicting z where 1 is true: square is (1 - z)^2."""
-    clipped = np.clip(np.asarray(z, dtype=np.float64), -LARGEST_MARGIN, LARGEST_MARGIN)
-    return loss.value(1.0, clipped)
+def _three_sides(loss: Loss, f: Array) -> tuple[Array, Array, Array]:
+    """L(f), L(-f) (n, F) and L(0) (n, 1); a loss of residuals is that of predicting z where 1 is true: (1 - z)^2.
+
+    Charges of the exponential loss would overflow: those of a point with an output beyond `LARGEST_EXPONENT` are all
+    multiplied by one small number, which leaves their order alone.
+    """
+    if not isinstance(loss, losses.Exponential):
+        return loss.value(1.0, f), loss.value(1.0, -f), np.full((len(f), 1), float(loss.value(1.0, 0.0)))
+    shift = np.maximum(np.abs(f).max(axis=1, keepdims=True) - LARGEST_EXPONENT, 0.0)
+    return np.exp(-f - shift), np.exp(f - shift), np.exp(-shift)
 
 
 def hamming(code: ArrayLike, outputs: ArrayLike) -> Array:
@@ -61,12 +67,12 @@ def loss_based(code: ArrayLike, outputs: ArrayLike, loss: Loss) -> Array:
     """Charges (n, k): total loss of the outputs (n, F) against each row of the code."""
     M, f = np.asarray(code), np.asarray(outputs, dtype=np.float64)
     against, by = (M < 0).T.astype(np.float64), (M > 0).T.astype(np.float64)
-    idle = float(margin_loss(loss, 0.0)) * (M == 0).sum(axis=1)
+    idle = (M == 0).sum(axis=1)
     charges = np.empty((len(f), len(M)))
     step = max(1, CHUNK // M.shape[1])
     for start in range(0, len(f), step):
-        some = f[start : start + step]
-        charges[start : start + step] = margin_loss(loss, some) @ by + margin_loss(loss, -some) @ against + idle
+        positive, negative, none = _three_sides(loss, f[start : start + step])
+        charges[start : start + step] = positive @ by + negative @ against + none * idle
     return charges
 
 
