@@ -127,7 +127,7 @@ def missed(Y):
 @pytest.mark.parametrize("border", ["none", "free"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_nested_choice_is_that_of_a_nested_loop(criterion, columns, border, weighted):
-    X, _, Y = classes(4)
+    X, _, Y = classes(3)
     Y, P = Y[:, :columns], BORDERS[border](X)
     weights = np.where(np.arange(len(X)) % 5 == 2, 0.0, 1.0 + np.arange(len(X)) % 3) if weighted else np.ones(len(X))
     matrices, Cs = [gaussian(X, 1.1), gaussian(X, 0.9)], np.geomspace(6.0, 0.5, 9)
