@@ -396,21 +396,12 @@ def test_class_weights_balance_every_column(satimage):
     assert machine.outputs(Z) == pytest.approx(plain(base, machine.code_, X, labels, Z), abs=1e-8)
 
 
-def expected_failures(machine):
-    """Sigmoids are fitted on folds: a point of weight two lies in one of them, its two copies may lie in two."""
-    if machine.decoder != "bradley-terry":
-        return {}
-    reason = "folds are drawn over rows, so that a weight of two is not two rows"
-    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
-
-
 @parametrize_with_checks(
     [
         OutputCode(SVC(tol=1e-10)),
         OutputCode(LSSVC(), "sparse", random_state=0),
-        OutputCode(LogisticRegression(), "ava", "bradley-terry"),
-    ],
-    expected_failed_checks=expected_failures,
+        OutputCode(LogisticRegression(tol=1e-10), "ava", "bradley-terry"),
+    ]
 )
 def test_scikit_learn_estimator_check(estimator, check):
     check(estimator)

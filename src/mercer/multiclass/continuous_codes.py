@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
 from mercer.errors import InvalidInput, MercerError
+from mercer.estimation.convergence import warn_if_stopped
 from mercer.gram import Gram
 from mercer.kernels import Linear
 from mercer.problems.multiclass import CrammerSinger
@@ -28,6 +29,8 @@ from mercer.solvers import crammer_singer
 
 Array = NDArray[np.float64]
 Norm = Literal["1", "2", "inf"]
+
+MOST_VISITS = 20_000  # steps on each point of the quadratic program, after which the code is kept as it is
 
 
 def continuous_code(
@@ -108,4 +111,7 @@ def _linear(Z: Array, y: NDArray[np.intp], k: int, norm: str, penalty: float, w:
 def _quadratic(Z: Array, y: NDArray[np.intp], k: int, penalty: float, w: Array) -> Array:
     """The machine of Crammer and Singer without bias on the features Z, at C = 1/(2 penalty)."""
     problem = CrammerSinger(Gram(Linear(), Z, access="rows"), y, 0.5 / penalty, w, "none", k=k)
-    return np.asarray(np.asarray(crammer_singer.solve(problem, tol=1e-6).coefficients).T @ Z)
+    most = MOST_VISITS * len(Z)
+    found = crammer_singer.solve(problem, tol=1e-6, max_iter=most)
+    warn_if_stopped([found], most, None)
+    return np.asarray(np.asarray(found.coefficients).T @ Z)

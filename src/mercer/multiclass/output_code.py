@@ -25,7 +25,15 @@ from mercer.estimation.similarity import kind_of
 from mercer.estimation.weights import refuse_negative, sample_weights
 from mercer.least_squares import LSSVC
 from mercer.losses import Loss
-from mercer.multiclass import combiners, continuous_codes, coupling, decoders, least_squares_bank, support_vector_bank
+from mercer.multiclass import (
+    combiners,
+    continuous_codes,
+    copies,
+    coupling,
+    decoders,
+    least_squares_bank,
+    support_vector_bank,
+)
 from mercer.multiclass.banks import Bank, CloneBank
 from mercer.multiclass.codes import NAMES, audit, make_code
 from mercer.svm import SVC
@@ -58,10 +66,10 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         "stacking" : a linear map learnt on outputs of machines that did not see the point.
         "continuous" : a real code matrix learnt on such outputs, with a margin (Crammer and Singer).
     loss : of "loss" decoding: "auto" takes the one the base minimises; a name, or an object of `mercer.losses`.
-    penalty : on the learnt map or code of "stacking" and "continuous".
+    penalty : on the learnt map or code of "stacking" and "continuous", for outputs scaled to mean square one.
     norm : of the continuous code, "1", "2" or "inf".
     folds : of the cross-validation behind the last three decoders; least-squares machines need none, their exact
-        leave-one-out is free.
+        leave-one-out is free.  Copies of a point are left out together, so that a weight of two is two copies.
     random_state : seed of random codes and folds.
     n_jobs : processes for cloned machines (None: one), threads for mercer's (None: all).
 
@@ -183,39 +191,57 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         return found or CloneBank.train(base, self.code_, X, labels, weights, self.n_jobs)
 
     def _unseen(self, X: Any, labels: Index, weights: Array | None, random: np.random.RandomState) -> Array:
-        """Outputs (n, F) at the training points of machines that did not see them: exact leave-one-out, or folds."""
-        exact = self.bank_.leave_one_out()
+        """Outputs (n, F) at the training points of machines that saw neither them nor a copy of them.
+
+        Exact leave-one-out where it is free, with the copies of a point as one point of their weight; else folds.
+        """
+        pairwise = get_tags(self._base).input_tags.pairwise
+        own = np.arange(len(labels), dtype=np.intp)
+        first, point = (own, own) if pairwise else copies.distinct(X, labels)
+        exact = self._left_out(X, labels, weights, first, point)
         if exact is not None:
             return exact
-        pairwise = get_tags(self._base).input_tags.pairwise
 
         def train(inside: Index, outside: Index) -> Array:
             bank = self._train(self._part(X, inside), labels[inside], None if weights is None else weights[inside])
             points = np.asarray(X)[np.ix_(outside, inside)] if pairwise else self._part(X, outside)
             return bank.outputs(points)
 
-        fold = probability.folds(labels, min(self.folds, len(labels)), random)
+        fold = copies.folds(first, point, labels, self.folds, random)
         return probability.held_out_values(fold, self.code_.shape[1], train)
+
+    def _left_out(self, X: Any, labels: Index, weights: Array | None, first: Index, point: Index) -> Array | None:
+        """Exact leave-one-out outputs (n, F) of least-squares machines, None of others."""
+        if len(first) == len(labels) or not isinstance(self._base, LSSVC):
+            return self.bank_.leave_one_out()
+        merged = self._train(self._part(X, first), labels[first], np.bincount(point, weights).astype(np.float64))
+        exact = merged.leave_one_out()
+        return None if exact is None else exact[point]
 
     def _learn(self, outputs: Array, labels: Index, weights: Array | None) -> None:
         """Fit the decoder to outputs (n, F) at points the machines had not seen."""
-        k = len(self.classes_)
+        w = np.ones(len(labels)) if weights is None else weights
+        if self.decoder == "bradley-terry":
+            self._calibrate(outputs, labels, w)
+            return
+        # The unit of the outputs is that of the base; the penalty is for outputs of mean square one.
+        unit = float(np.sqrt(np.mean(w @ outputs**2) / w.sum())) or 1.0
+        k, values = len(self.classes_), outputs / unit
         if self.decoder == "stacking":
-            self.combiner_ = combiners.stack(outputs, labels, k, self.penalty, weights)
-        elif self.decoder == "continuous":
-            norm: Any = self.norm
-            found = continuous_codes.continuous_code(
-                outputs, labels, k, norm=norm, penalty=self.penalty, weights=weights
-            )
-            self.combiner_ = np.ascontiguousarray(found.T)
+            learnt = combiners.stack(values, labels, k, self.penalty, w)
         else:
-            signs = self.code_[labels]
-            w = np.ones(len(labels)) if weights is None else weights
-            self.sigmoids_ = np.empty((signs.shape[1], 2))
-            for a, column in enumerate(signs.T):
-                own = column != 0
-                self.sigmoids_[a] = probability.fit_sigmoid(outputs[own, a], column[own] > 0, w[own])
-            self._sizes = w @ (signs != 0)
+            norm: Any = self.norm
+            learnt = continuous_codes.continuous_code(values, labels, k, norm=norm, penalty=self.penalty, weights=w).T
+        self.combiner_ = np.ascontiguousarray(learnt / unit)
+
+    def _calibrate(self, outputs: Array, labels: Index, weights: Array) -> None:
+        """Platt's sigmoid for each machine, on the points of its classes, and the weight of these points."""
+        signs = self.code_[labels]
+        self.sigmoids_ = np.empty((signs.shape[1], 2))
+        for a, column in enumerate(signs.T):
+            own = column != 0
+            self.sigmoids_[a] = probability.fit_sigmoid(outputs[own, a], column[own] > 0, weights[own])
+        self._sizes = weights @ (signs != 0)
 
     # Prediction ------------------------------------------------------------------------------------------------
 

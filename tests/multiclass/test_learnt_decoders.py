@@ -1,0 +1,106 @@
+"""Decoders learnt on unseen outputs: weights are copies, copies are left out together, and units do not matter."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import load_iris
+from sklearn.naive_bayes import GaussianNB
+
+from mercer import LSSVC, SVC, Gaussian
+from mercer.errors import NotConverged
+from mercer.multiclass import OutputCode, continuous_codes, copies
+
+pytestmark = pytest.mark.filterwarnings("ignore::mercer.errors.Advice")
+
+
+@pytest.fixture(scope="module")
+def iris():
+    # The sample holds a point twice; what follows asks for distinct ones.
+    X, y = load_iris(return_X_y=True)
+    rows = np.sort(np.unique(X, axis=0, return_index=True)[1])[::2]
+    return X[rows], y[rows]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_equal_rows_of_one_class_are_one_point(sparse):
+    X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, -0.0], [1.0, 0.0], [0.0, 2.0]])
+    labels = np.array([0, 1, 0, 1, 1])
+    first, point = copies.distinct(csr_matrix(X) if sparse else X, labels)
+    assert len(first) == 3
+    assert point[0] == point[2]
+    assert point[1] == point[4]
+    assert len({point[0], point[1], point[3]}) == 3
+    assert np.array_equal(labels[first][point], labels)
+
+
+def test_points_that_are_not_numbers_are_their_own():
+    for X in (["a", "a", "b"], np.array([["a"], ["a"], ["b"]])):
+        first, point = copies.distinct(X, np.zeros(3, dtype=np.intp))
+        assert np.array_equal(first, [0, 1, 2])
+        assert np.array_equal(point, [0, 1, 2])
+
+
+def test_copies_share_a_fold_and_neither_order_nor_number_changes_it(iris):
+    X, labels = iris
+    random = np.random.default_rng(0)
+    counts = random.integers(1, 4, size=len(X))
+    rows = random.permutation(np.repeat(np.arange(len(X)), counts))
+    folds = []
+    for index in (np.arange(len(X)), rows):
+        first, point = copies.distinct(X[index], labels[index])
+        folds.append(copies.folds(first, point, labels[index], 5, np.random.RandomState(3)))
+    assert np.array_equal(folds[0][rows], folds[1])
+    assert all(np.ptp(np.bincount(folds[0][labels == c], minlength=5)) <= 1 for c in range(3))
+
+
+@pytest.mark.parametrize(
+    "base", [LSSVC(kernel=Gaussian(1.0)), SVC(tol=1e-10), GaussianNB()], ids=lambda b: type(b).__name__
+)
+@pytest.mark.parametrize("decoder", ["stacking", "continuous", "bradley-terry"])
+@pytest.mark.parametrize("code", ["ova", "ava"])
+def test_a_weight_is_so_many_copies(iris, base, decoder, code):
+    X, y = iris
+    counts = np.random.default_rng(1).integers(0, 3, size=len(X))
+    machine = OutputCode(base, code, decoder, random_state=0)
+    weighted = machine.fit(X, y, sample_weight=counts).decision_function(X)
+    copied = machine.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts)).decision_function(X)
+    # The continuous code is solved to a gap of 1e-6, whose root the code may be off.
+    assert weighted == pytest.approx(copied, abs=5e-3 if decoder == "continuous" else 1e-5)
+
+
+class Scaled(ClassifierMixin, BaseEstimator):
+    """Naive Bayes whose outputs come in another unit."""
+
+    def __init__(self, unit=1.0):
+        self.unit = unit
+
+    def fit(self, X, y):
+        self.machine_ = GaussianNB().fit(X, y)
+        self.classes_ = self.machine_.classes_
+        return self
+
+    def decision_function(self, X):
+        p = np.clip(self.machine_.predict_proba(X)[:, 1], 1e-9, 1 - 1e-9)
+        return self.unit * (np.log(p) - np.log1p(-p))
+
+
+@pytest.mark.parametrize(("decoder", "norm"), [("stacking", "2"), ("continuous", "2"), ("continuous", "1")])
+def test_the_unit_of_the_outputs_does_not_matter(iris, decoder, norm):
+    X, y = iris
+    one, other = (
+        OutputCode(Scaled(unit), "ava", decoder, norm=norm, random_state=0).fit(X, y).decision_function(X)
+        for unit in (1.0, 1e6)
+    )
+    assert np.array_equal(one.argmax(axis=1), other.argmax(axis=1))
+    assert one == pytest.approx(other, abs=2e-3)
+
+
+def test_a_continuous_code_that_would_take_for_ever_is_kept_as_it_is_and_says_so(monkeypatch):
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 3, size=60)
+    Z = 1e6 * (random.normal(size=(60, 3)) + np.eye(3)[labels])
+    monkeypatch.setattr(continuous_codes, "MOST_VISITS", 50)
+    with pytest.warns(NotConverged, match="relative duality gap"):
+        M = continuous_codes.continuous_code(Z, labels, 3)
+    assert np.isfinite(M).all()
