@@ -15,11 +15,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from mercer import threads
 from mercer.errors import InvalidInput
-from mercer.estimation.weights import sample_weights
+from mercer.estimation.weights import refuse_negative, sample_weights
+from mercer.kernels import Kernel
 from mercer.least_squares import LSSVC, LSSVR
 from mercer.multiclass.banks import margins
 from mercer.multiclass.support_vector_bank import CodedSVC
@@ -33,14 +40,16 @@ class Multilabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
 
     Parameters
     ----------
-    base : a classifier with decision_function or predict_proba; None is `mercer.SVC()`.
+    base : a classifier with decision_function or predict_proba; None is `mercer.SVC()`.  Where it chooses parameters
+        itself, as LSSVC(C="loo") does, it does so for each label.
     n_jobs : threads or processes, as the base has them.
 
     Attributes
     ----------
     machines_ : the machines, one for each label; a number where a label is always (+1) or never (-1) there; None where
         labels share their work.
-    n_labels_ : their number.
+    n_labels_ : their number; classes_ the answers 0 and 1 of each.
+    n_features_in_ : number of features, where points have some.
 
     """
 
@@ -48,6 +57,9 @@ class Multilabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         "base": "no_validation",  # type: ignore[dict-item]
         "n_jobs": [Integral, None],
     }
+
+    machines_: list[Any] | None
+    _shared: Any
 
     def __init__(self, base: Any = None, *, n_jobs: int | None = None) -> None:
         self.base = base
@@ -68,34 +80,41 @@ class Multilabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         return tags
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> "Multilabel":
-        """Train on points X and indicators Y (n, k): 1 where the point has the label, 0 where it has not."""
-        Y = indicators(Y)
-        check_consistent_length(X, Y)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Multilabel":
+        """Train on points X and indicators y (n, k): 1 where the point has the label, 0 where it has not."""
+        signs = 2 * indicators(y) - 1
+        check_consistent_length(X, signs)
+        validate_data(self, X, skip_check_array=True)
         weights = sample_weights(sample_weight, X)
-        base = self._base
-        if weights is not None and not has_fit_parameter(base, "sample_weight"):
-            raise InvalidInput(f"{type(base).__name__} takes no sample_weight: leave it out")
-        self.n_labels_ = Y.shape[1]
-        signs = 2 * Y.astype(np.int64) - 1
-        self._shared: Any = None
+        if weights is not None:
+            refuse_negative(weights)
+            if not has_fit_parameter(self._base, "sample_weight"):
+                raise InvalidInput(f"{type(self._base).__name__} takes no sample_weight: leave it out")
+        self.n_labels_ = signs.shape[1]
+        self.classes_ = [np.array([0, 1])] * self.n_labels_
         with threads.limit(self.n_jobs):
-            self.machines_ = None
-            if type(base) is LSSVC and base.class_weight is None:
-                self._shared = _regression(base).fit(X, signs.astype(np.float64), sample_weight=weights).predict
-            elif _shares(base, signs, weights):
-                # Points with the same labels are a class, and a label is a column of the code of these classes.
-                code, rows = np.unique(signs, axis=0, return_inverse=True)
-                machine = CodedSVC.like(base, code.astype(np.int8))
-                self._shared = machine.fit(X, rows.ravel(), sample_weight=weights).outputs
-            else:
-                tasks = (delayed(_fit)(base, X, column, weights) for column in signs.T)
-                self.machines_ = list(Parallel(n_jobs=self.n_jobs)(tasks))
+            self._train(X, signs, weights)
         return self
+
+    def _train(self, X: Any, signs: NDArray[np.int64], weights: Array | None) -> None:
+        """One machine for all labels where they share their work, else one for each."""
+        base = self._base
+        self.machines_, self._shared = None, None
+        if _one_system(base):
+            self._shared = _regression(base).fit(X, signs.astype(np.float64), sample_weight=weights).predict
+        elif _one_matrix(base, signs, weights):
+            # Points with the same labels are a class, and a label is a column of the code of these classes.
+            code, rows = np.unique(signs, axis=0, return_inverse=True)
+            machine = CodedSVC.like(base, code.astype(np.int8))
+            self._shared = machine.fit(X, rows.ravel(), sample_weight=weights).outputs
+        else:
+            tasks = (delayed(_fit)(base, X, column, weights) for column in signs.T)
+            self.machines_ = list(Parallel(n_jobs=self.n_jobs)(tasks))
 
     def decision_function(self, X: Any) -> Array:
         """Outputs (n, k), positive where the label is given."""
         check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
         if self._shared is not None:
             return np.asarray(self._shared(X), dtype=np.float64).reshape(_num_samples(X), -1)
         values = np.empty((_num_samples(X), self.n_labels_))
@@ -121,7 +140,15 @@ def indicators(Y: Any) -> NDArray[np.int64]:
     return dense.astype(np.int64)
 
 
-def _shares(base: Any, signs: NDArray[np.int64], weights: Array | None) -> bool:
+def _one_system(base: Any) -> bool:
+    """Whether the labels are targets of one system of least squares: with nothing to weigh or choose for each."""
+    if type(base) is not LSSVC or base.class_weight is not None:
+        return False
+    chosen = isinstance(base.C, str) or np.ndim(base.C) > 0
+    return not chosen and not (isinstance(base.kernel, Kernel) and base.kernel.placeholders)
+
+
+def _one_matrix(base: Any, signs: NDArray[np.int64], weights: Array | None) -> bool:
     """Whether the labels are columns of one SVC: every label is there and missing, and no point is left out."""
     if type(base) is not SVC or base.class_weight is not None or getattr(base, "approximation", None) is not None:
         return False
@@ -137,6 +164,7 @@ def _regression(base: LSSVC) -> LSSVR:
 
 def _fit(base: Any, X: Any, signs: NDArray[np.int64], weights: Array | None) -> Any:
     """A clone trained on one label, or the sign it would always answer."""
-    if signs.min() == signs.max():
-        return float(signs[0])
+    seen = signs if weights is None else signs[weights > 0]
+    if seen.min() == seen.max():
+        return float(seen[0])
     return clone(base).fit(X, signs) if weights is None else clone(base).fit(X, signs, sample_weight=weights)
