@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mercer.errors import InvalidInput
+from mercer.estimation.training import TrainingSet
 from mercer.gram import Gram
 from mercer.gram.lowrank import LowRankGram
 from mercer.kernels import Gaussian, Linear, Precomputed
@@ -23,6 +25,7 @@ from mercer.problems import (
 from mercer.solvers import interior_point, linear_dual
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.thin_barrier import ThinBarrierSystem, ThinMatrix
+from mercer.svm import SVC
 
 Array = NDArray[np.float64]
 KINDS = ["hinge", "squared hinge", "epsilon", "squared epsilon"]
@@ -104,6 +107,39 @@ def test_a_linear_kernel_brings_its_own_factor() -> None:
     found = linear_dual.solve(SupportVectorClassification(Gram(Linear(), Z), labels, 1.0), tol=1e-6)
     reference = linear_dual.solve(stated("hinge", LowRankGram.from_factors(Z), labels, target, 1.0, "free"), tol=1e-6)
     assert found.primal == pytest.approx(reference.primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("bias", ["free", "none", "penalised"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_sparse_rows_give_the_optimum_of_the_dense_interior_point(kind: str, bias: str) -> None:
+    X = sparse.random_array((120, 300), density=0.05, rng=np.random.default_rng(4), format="csr")
+    _, labels, target = factor(120)
+    found = linear_dual.solve(stated(kind, Gram(Linear(), X), labels, target, 2.0, bias), tol=1e-6)
+    K = np.asarray((X @ X.T).toarray())
+    reference = interior_point.solve(stated(kind, Gram(Precomputed(), K), labels, target, 2.0, bias), tol=1e-10)
+    assert found.converged
+    assert found.primal == pytest.approx(reference.primal, rel=1e-6)
+    assert np.abs(K @ (found.coefficients - reference.coefficients)).max() < 1e-3
+
+
+def test_joint_steps_of_sparse_rows_are_those_of_dense_ones() -> None:
+    X = sparse.random_array((200, 20), density=0.4, rng=np.random.default_rng(5), format="csr")
+    _, labels, _ = factor(200)
+    few = 2 * linear_dual.EVERY
+    one, two = (
+        linear_dual.solve(SupportVectorClassification(Gram(Linear(), points), labels), tol=1e-9, max_iter=few)
+        for points in (X, X.toarray())
+    )
+    np.testing.assert_allclose(one.variables, two.variables, atol=1e-6)
+
+
+def test_several_classes_of_documents_need_no_kernel_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = sparse.random_array((90, 200), density=0.1, rng=np.random.default_rng(6), format="csr")
+    y = np.arange(90) % 3
+    reference = SVC(kernel="linear", multiclass="ovr", tol=1e-6).fit(X, y)
+    monkeypatch.setattr(TrainingSet, "share", lambda *_: pytest.fail("asked for the matrix"))
+    found = SVC(kernel="linear", multiclass="ovr", solver="linear_dual", tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(found.decision_function(X), reference.decision_function(X), atol=1e-4)
 
 
 def test_a_warm_start_saves_passes() -> None:

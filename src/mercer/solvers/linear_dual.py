@@ -1,7 +1,8 @@
 """Support vector machines whose kernel matrix has a thin factor, K~ = Z Z': dual coordinate descent with w = Z's.
 
-One variable at a time is minimised exactly, in O(p) operations for p features, because w gives its gradient and takes
-up its change (Hsieh and others 2008); nothing of the size n x n is ever formed.  Variables at a bound whose gradient
+One variable at a time is minimised exactly, in O(p) operations for p features (the entries of the row where Z is
+sparse), because w gives its gradient and takes up its change (Hsieh and others 2008); nothing of the size n x n is ever
+formed.  Variables at a bound whose gradient
 says that they stay there leave the passes, and all come back before an answer is given.
 
 A free bias is the equality sum s = d, which single steps cannot keep.  It is met by the method of multipliers: with h
@@ -15,7 +16,8 @@ the certificate, exact primal and dual values and their gap, is that of the poin
 
 Passes find quickly which variables stay at a bound, and slowly the values of the others when C is large.  So every few
 passes the free variables F are moved together, by the Newton step of Z_F Z_F' + R_F + tau 1 1' cut off at the box; at
-the optimum there are hardly more of them than features.
+the optimum there are hardly more of them than features.  Documents have more features than there are documents, and so
+many free variables that the passes alone are quicker; the step is left out where it would cost more than they do.
 """
 
 import time
@@ -23,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import blas, lapack
 
 from mercer import threads
@@ -48,18 +51,19 @@ SHARES = 4.0 ** -np.arange(0.0, 24.0)  # of a joint step that are tried
 MOST_FREE = 4000
 JITTER = 1e-10  # of the mean diagonal: more free variables than features make the matrix singular
 CHEAP = 160  # multiplications of a dense factorisation that cost as much as four of a pass
+SPARSE = 16  # multiplications of a dense product that cost as much as one of a sparse product of two matrices
 UNSEEN = 5e7  # so many take a millisecond in any case
 LOOK = 32  # passes between two looks at the gap where one is asked for
 
 
 def accepts(problem: Any) -> Acceptance:
-    """Quadratic programs over a dense thin factor, with at most two variables on a point and at most one sum fixed."""
+    """Quadratic programs over a factor, dense or CSR, with at most two variables on a point and one sum fixed."""
     if not isinstance(problem, Problem):
         return Acceptance(False, f"the linear dual solver takes support vector problems, not {type(problem).__name__}")
     program = problem.program()
     Z = factor_of(program.gram)
-    if not isinstance(Z, np.ndarray):
-        return Acceptance(False, "the kernel matrix has no dense thin factor: give the machine an approximation")
+    if Z is None:
+        return Acceptance(False, "the kernel matrix has no thin factor: give the machine an approximation")
     if program.d.size and not program.one_group:
         return Acceptance(False, "more than one sum of the variables is fixed: use decomposition")
     if np.bincount(program.point, minlength=program.n).max(initial=0) > 2:
@@ -109,10 +113,11 @@ class _Descent:
 
     def __init__(self, problem: Problem, start: Array | None, monitor: Monitor, seed: int) -> None:
         self.problem, self.program, self.monitor = problem, problem.program(), monitor
-        self.Z: Any = np.ascontiguousarray(factor_of(self.program.gram))
+        self.Z, self.rows = _factor(self.program)
+        self.width = self.rows[0].size / max(self.Z.shape[0], 1)  # entries of a row
         self.random = np.random.default_rng(seed)
-        self.norms = np.empty(len(self.Z))
-        squared_norms(self.Z, self.norms)
+        self.norms = np.empty(self.Z.shape[0])
+        squared_norms(*self.rows, self.norms)
         self.first, self.second = _variables_of(self.program)
         self.order = np.flatnonzero(self.first != NONE)
         self.s = self.program.start() if start is None else start
@@ -132,14 +137,19 @@ class _Descent:
 
     def _take_up(self) -> None:
         """Take w and the sum anew from the variables, free of the rounding that steps have gathered."""
-        gather(self.Z, self.program.coefficients(self.s), self.w)
+        gather(*self.rows, self.program.coefficients(self.s), self.w)
         self.total[0] = float(self.s.sum())
 
     def _values(self) -> Array:
         """K~ s (n,)."""
-        out = np.empty(len(self.Z))
-        threads.run(products, [(self.Z, self.w, start, stop, out) for start, stop in threads.split(len(out))])
+        out = self._products()
         return out + self.program.constant * self.total[0] if self.program.constant else out
+
+    def _products(self) -> Array:
+        """Z w (n,)."""
+        out = np.empty(self.Z.shape[0])
+        threads.run(products, [(*self.rows, self.w, start, stop, out) for start, stop in threads.split(len(out))])
+        return out
 
     def run(self, tol: float, gap_tol: float | None, max_iter: int) -> Stopped:
         """Pass over the points until done; says why it ended."""
@@ -175,7 +185,7 @@ class _Descent:
         program = self.program
         return int(
             sweep(
-                self.Z,
+                *self.rows,
                 self.norms,
                 self.first,
                 self.second,
@@ -200,13 +210,15 @@ class _Descent:
         program = self.program
         for _ in range(ROUNDS):
             free = np.flatnonzero((self.s > program.lower) & (self.s < program.upper))
-            f, p = len(free), self.Z.shape[1]
-            if f == 0 or f > MOST_FREE or f * f * (p + f / 3.0) > max(UNSEEN, CHEAP * len(self.Z) * p):
+            f = len(free)
+            price = f * f * (self.width * (SPARSE if sparse.issparse(self.Z) else 1) + f / 3.0)
+            if f == 0 or f > MOST_FREE or price > max(UNSEEN, CHEAP * self.rows[0].size):
                 return
             rows = self.Z[program.point[free]].astype(np.float64)
             pull = self.coupling * (float(self.total[0]) - self.target) - self.multiplier
             gradient = rows @ self.w + pull + program.linear[free] + program.ridge[free] * self.s[free]
-            H = rows @ rows.T + self.coupling
+            H = rows @ rows.T
+            H = (H.toarray() if sparse.issparse(H) else H) + self.coupling
             H.flat[:: f + 1] += program.ridge[free]
             step = _newton_step(H, gradient, self.s[free], program.lower[free], program.upper[free])
             if step is None:
@@ -251,11 +263,20 @@ class _Descent:
         kept = self.s, self.w.copy(), self.total.copy()
         self.s = _onto_equality(self.program, self.s)
         self._take_up()
-        f = np.empty(len(self.Z))
-        threads.run(products, [(self.Z, self.w, start, stop, f) for start, stop in threads.split(len(f))])
-        repaired = self.s
+        repaired, f = self.s, self._products()
         self.s, self.w, self.total = kept
         return repaired, f
+
+
+def _factor(program: QuadraticProgram) -> tuple[Any, tuple[Any, Any, Any]]:
+    """Z (n, p), dense or CSR, and the three arrays of its rows that the passes read."""
+    Z = factor_of(program.gram)
+    if not sparse.issparse(Z):
+        Z = np.ascontiguousarray(Z)
+        unread = np.zeros(0, dtype=np.int32)
+        return Z, (Z, unread, unread)
+    Z = sparse.csr_array(Z)
+    return Z, (Z.data, Z.indices, Z.indptr)
 
 
 def _newton_step(H: Array, gradient: Array, s: Array, lower: Array, upper: Array) -> Array | None:

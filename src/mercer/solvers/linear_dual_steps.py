@@ -3,6 +3,9 @@
 The state is s (N,), w = Z's (p,) in float64 whatever the precision of Z (n, p), and the sum of the variables.  A pass
 visits points in a given order and minimises exactly over each variable that sits on a point, at most two, with one
 product <z_i, w> for both.
+
+Z comes as three arrays: values, columns and starts of its rows where it is sparse (CSR); values (n, p) and two that are
+not read where it is dense.  The number of dimensions of values decides at compile time.
 """
 
 from typing import Any
@@ -15,45 +18,57 @@ NONE = -1
 
 
 @loop
-def _product(row: Any, w: Any) -> Any:
-    """<row, w>."""
+def _product(values: Any, columns: Any, starts: Any, i: Any, w: Any) -> Any:
+    """<z_i, w>."""
     total = 0.0
-    for j in range(w.shape[0]):
-        total += row[j] * w[j]
+    if values.ndim == 2:
+        for j in range(w.shape[0]):
+            total += values[i, j] * w[j]
+    else:
+        for at in range(starts[i], starts[i + 1]):
+            total += values[at] * w[columns[at]]
     return total
 
 
 @loop
-def _add(step: Any, row: Any, w: Any) -> None:
-    """Add step times row to w."""
-    for j in range(w.shape[0]):
-        w[j] += step * row[j]
+def _add(step: Any, values: Any, columns: Any, starts: Any, i: Any, w: Any) -> None:
+    """Add step times z_i to w."""
+    if values.ndim == 2:
+        for j in range(w.shape[0]):
+            w[j] += step * values[i, j]
+    else:
+        for at in range(starts[i], starts[i + 1]):
+            w[columns[at]] += step * values[at]
 
 
 @loop
-def squared_norms(Z: Any, out: Any) -> None:
+def squared_norms(values: Any, columns: Any, starts: Any, out: Any) -> None:
     """|z_i|^2 (n,)."""
-    for i in range(Z.shape[0]):
+    for i in range(out.shape[0]):
         total = 0.0
-        for j in range(Z.shape[1]):
-            total += float(Z[i, j]) * float(Z[i, j])
+        if values.ndim == 2:
+            for j in range(values.shape[1]):
+                total += float(values[i, j]) * float(values[i, j])
+        else:
+            for at in range(starts[i], starts[i + 1]):
+                total += float(values[at]) * float(values[at])
         out[i] = total
 
 
 @loop
-def gather(Z: Any, c: Any, w: Any) -> None:
+def gather(values: Any, columns: Any, starts: Any, c: Any, w: Any) -> None:
     """Set w to Z'c for coefficients c (n,), skipping zeros."""
     w[:] = 0.0
-    for i in range(Z.shape[0]):
+    for i in range(c.shape[0]):
         if c[i] != 0.0:
-            _add(c[i], Z[i], w)
+            _add(c[i], values, columns, starts, i, w)
 
 
 @loop
-def products(Z: Any, w: Any, start: Any, stop: Any, out: Any) -> None:
+def products(values: Any, columns: Any, starts: Any, w: Any, start: Any, stop: Any, out: Any) -> None:
     """out[i] = <z_i, w> for i in start..stop."""
     for i in range(start, stop):
-        out[i] = _product(Z[i], w)
+        out[i] = _product(values, columns, starts, i, w)
 
 
 @loop
@@ -76,7 +91,9 @@ def _visit(
 
 @loop
 def sweep(
-    Z: Any,
+    values: Any,
+    columns: Any,
+    starts: Any,
     norms: Any,
     first: Any,
     second: Any,
@@ -106,7 +123,7 @@ def sweep(
     while at < count:
         i = order[at]
         curve = norms[i] + coupling
-        value = _product(Z[i], w) + coupling * (state[0] - target) - multiplier
+        value = _product(values, columns, starts, i, w) + coupling * (state[0] - target) - multiplier
         step, projected, leaves = _visit(first[i], value, curve, s, lower, upper, linear, ridge, high, low)
         largest, smallest = max(largest, projected), min(smallest, projected)
         move = step
@@ -118,7 +135,7 @@ def sweep(
             leaves = leaves and also and move == 0.0
             move += step
         if move != 0.0:
-            _add(move, Z[i], w)
+            _add(move, values, columns, starts, i, w)
             state[0] += move
         if leaves and move == 0.0:
             count -= 1

@@ -182,7 +182,8 @@ class Classifier(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]
         starts = self._starts(len(tasks)) if index is None else [None] * len(tasks)
         results = self._train_from_points(training, codes, weights, index, monitor)
         rest = [number for number, task in enumerate(tasks) if task.contested and number not in results]
-        if rest and (len(tasks) > 1 or self.probability):
+        # Coordinate descent reads the points themselves, never the kernel matrix.
+        if rest and (len(tasks) > 1 or self.probability) and self.solver != "linear_dual":
             training.share(codes if index is None and self._paired else None)
 
         def train(number: int) -> tuple[Problem, Solution]:
