@@ -44,8 +44,8 @@ def test_the_constants_are_attained_and_refitting_with_the_smaller_mean_doubles_
     removed = slope_at_one_point(y[:-1], loss, lam, 1 / n)
     refitted = slope_at_one_point(y[:-1], loss, lam, 1 / (n - 1))
     replaced = slope_at_one_point(np.ones(6), loss, lam, 1 / n)
-    remove = uniform_stability(loss, lam, n, 1.0)
-    replace = uniform_stability(loss, lam, n, 1.0, definition="replace")
+    remove = uniform_stability(loss, lam, n, 1.0).value
+    replace = uniform_stability(loss, lam, n, 1.0, definition="replace").value
     assert abs(removed - whole) / remove == pytest.approx(1.0, abs=1e-4)
     assert abs(refitted - whole) / remove == pytest.approx(2.0, abs=1e-4)
     assert abs(replaced - whole) / replace == pytest.approx(1.0, abs=1e-4)
@@ -90,13 +90,13 @@ def test_no_replacement_or_removal_changes_a_least_squares_output_by_more(lam):
     train_index = np.arange(n)
     f = K[:, train_index] @ regularised(K[:n, :n], y[:n], lam)
     assert np.max(np.abs(f)) <= largest_output(Square(), lam, 1.0)
-    replace = output_stability(Square(), lam, n, 1.0, definition="replace")
+    replace = output_stability(Square(), lam, n, 1.0, definition="replace").value
     for i, new in product(range(n), range(n, n + 6)):
         index = np.where(train_index == i, new, train_index)
         other = K[:, index] @ regularised(K[np.ix_(index, index)], y[index], lam)
         assert np.max(np.abs(other - f)) <= replace
         change = np.abs((1 - y * other) ** 2 - (1 - y * f) ** 2)
-        assert change.max() <= uniform_stability(Square(), lam, n, 1.0, definition="replace")
+        assert change.max() <= uniform_stability(Square(), lam, n, 1.0, definition="replace").value
 
 
 @pytest.mark.parametrize("C", [0.05, 1.0])
@@ -107,7 +107,7 @@ def test_no_removal_changes_a_support_vector_machine_by_more(C):
     alpha, _ = train(K, y, C, "none")
     f = K @ (alpha * y)
     assert np.sqrt((alpha * y) @ K @ (alpha * y)) <= np.sqrt(1.0 / lam) + 1e-6
-    allowed = uniform_stability(Hinge(), lam, n, 1.0)
+    allowed = uniform_stability(Hinge(), lam, n, 1.0).value
     for i in range(n):
         keep = np.arange(n) != i
         a, _ = train(K[np.ix_(keep, keep)], y[keep], C, "none")  # the same C: the factor 1/n is kept
@@ -131,7 +131,7 @@ def test_a_constraint_is_not_stable_where_a_penalty_is(n):
     lam = 0.5
     change = (x @ high) / (x @ x + lam * n)
     assert change == pytest.approx(1 / (1 + lam * n))
-    assert change <= output_stability(Square(), lam, n, 1.0, definition="replace")
+    assert change <= output_stability(Square(), lam, n, 1.0, definition="replace").value
 
 
 def test_bagging_makes_an_unstable_line_stable_at_the_stated_rate():
@@ -146,8 +146,10 @@ def test_bagging_makes_an_unstable_line_stable_at_the_stated_rate():
             return np.mean([constrained_line(x[i : i + part], targets[i : i + part]) for i in range(0, n, part)])
 
         # One line moves by 1 and the bound is attained.
-        assert abs(bagged(changed) - bagged(y)) == pytest.approx(bagged_stability(1.0, part, n))
-    assert bagged_stability(0.5, 4, 32, sigma=2.0) == pytest.approx(0.125)
+        assert abs(bagged(changed) - bagged(y)) == pytest.approx(bagged_stability(1.0, part, n).value)
+    assert bagged_stability(0.5, 4, 32, sigma=2.0).value == pytest.approx(0.125)
+    assert bagged_stability(0.5, 32, 32).vacuous
+    assert not bagged_stability(0.5, 16, 32).vacuous
     with pytest.raises(InvalidInput, match="part"):
         bagged_stability(1.0, 5, 32)
 
@@ -181,7 +183,7 @@ def test_no_replacement_changes_the_ramp_by_more_than_the_multiclass_stability(n
 
     base = np.arange(n)
     first, f = ramps(base)
-    beta = uniform_stability(Square(), lam, n, 1.0, definition="replace")
+    beta = uniform_stability(Square(), lam, n, 1.0, definition="replace").value
     bound = multiclass_stability(M, np.zeros(n), beta, gamma, definition="replace")
     for i, new in product(range(n), range(n, n + 4)):
         other, _ = ramps(np.where(base == i, new, base))
@@ -194,7 +196,7 @@ def test_no_replacement_changes_the_ramp_by_more_than_the_multiclass_stability(n
 
 def test_multiclass_bound_falls_with_n_and_favours_one_versus_all():
     def value(M, n, definition="remove"):
-        beta = uniform_stability(Square(), 5.0, n, 1.0, definition=definition)
+        beta = uniform_stability(Square(), 5.0, n, 1.0, definition=definition).value
         return multiclass_stability(M, np.full(n, -10.0), beta, 4.0, definition=definition).value
 
     values = [value(one_versus_all(4), n) for n in (100, 1000, 10_000, 10**6)]
@@ -228,5 +230,9 @@ def test_refusals_and_failed_assumptions():
         largest_output(Hinge(), 0.0, 1.0)
     assert not stability_bound([0.1, 2.0], 0.1, 1.0).holds
     assert "free bias" in stability_bound([0.1], 0.1, 1.0, free_bias=True).failed[0]
+    assert "free bias" in uniform_stability(Hinge(), 1.0, 10, 1.0, free_bias=True).failed[0]
+    assert uniform_stability(Hinge(), 1e-4, 10, 1.0).vacuous
+    assert not uniform_stability(Hinge(), 1.0, 10, 1.0).vacuous
+    assert output_stability(Hinge(), 1e-4, 10, 1.0).vacuous
     assert tikhonov(2.0, 10) == 0.025
     assert tikhonov(2.0, 10, half=True) == 0.05

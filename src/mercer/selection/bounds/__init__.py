@@ -4,6 +4,7 @@ Each function returns a `Bound`: the number, what it assumes, which assumptions 
 says anything.  None of them trains anything: they take labels, outputs, dual variables and kernel values.
 """
 
+from mercer.selection.bounds.capacity import cover, shattered_width, shatters
 from mercer.selection.bounds.leave_one_out import (
     interval,
     jaakkola_haussler,
@@ -61,6 +62,7 @@ __all__ = [
     "bagged_stability",
     "coded_leave_one_out",
     "convex_combination",
+    "cover",
     "covered_margin",
     "covering_exponent",
     "decision_gaps",
@@ -88,6 +90,8 @@ __all__ = [
     "regression_deviation",
     "row_distance",
     "separating_machines",
+    "shattered_width",
+    "shatters",
     "span_bound",
     "span_estimate",
     "stability_bound",

@@ -46,16 +46,17 @@ def margin_dimension(R: float, rho: float, d: int | None = None) -> Bound:
     return Bound(value + 1.0, needs, None, math.inf if d is None else d + 1.0)
 
 
-def fat_shattering(R: float, rho: float) -> float:
+def fat_shattering(R: float, rho: float) -> Bound:
     """fat_F(rho) <= (R/rho)^2; attained by orthogonal vectors of length R."""
     check_positive(R=R, rho=rho)
-    return (R / rho) ** 2
+    return Bound((R / rho) ** 2, (_BALL,), None, math.inf)
 
 
-def fat_shattering_absolute(R: float, eps: float, d: int, *, c: float) -> float:
+def fat_shattering_absolute(R: float, eps: float, d: int, *, c: float) -> Bound:
     """fat(eps) <= c (R/eps)^2 ln(2d + 2) for ||w||_1 <= R and |x_i| <= 1: linear-programming machines."""
     check_positive(R=R, eps=eps, d=d, c=c)
-    return c * (R / eps) ** 2 * math.log(2 * d + 2)
+    needs = ("||w||_1 <= R, and no feature exceeds 1 in size", f"the universal constant is at most c = {c:g}")
+    return Bound(c * (R / eps) ** 2 * math.log(2 * d + 2), needs, None, math.inf)
 
 
 def covering_exponent(fat: float, eps: float, m: int, B: float) -> Bound:
@@ -80,7 +81,7 @@ def covered_margin(error: float, exponent: float, n: int, *, delta: float = 0.05
 def margin_bound(error: float, R: float, rho: float, n: int, *, delta: float = 0.05) -> Bound:
     """Risk of a linear function of unit norm from its margin error R_rho, every constant known."""
     check_positive(R=R, rho=rho, n=n)
-    cover = covering_exponent(fat_shattering(R, rho / 8.0), rho / 2.0, 2 * n, 2.0 * R)
+    cover = covering_exponent(fat_shattering(R, rho / 8.0).value, rho / 2.0, 2 * n, 2.0 * R)
     found = covered_margin(error, cover.value, n, delta=delta)
     assumptions, failed = (*found.assumptions, *cover.assumptions, _BALL), cover.failed
     return Bound(found.value, assumptions, found.confidence, 1.0, failed, found.details)

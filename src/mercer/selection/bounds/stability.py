@@ -72,21 +72,45 @@ def largest_loss(loss: Loss, lam: float, kappa: float, targets: float = 1.0) -> 
 
 
 def output_stability(
-    loss: Loss, lam: float, n: int, kappa: float, targets: float = 1.0, *, definition: Definition = "remove"
-) -> float:
+    loss: Loss,
+    lam: float,
+    n: int,
+    kappa: float,
+    targets: float = 1.0,
+    *,
+    definition: Definition = "remove",
+    free_bias: bool = False,
+) -> Bound:
     """alpha: no output changes by more than sigma kappa^2 / (2 lam n) (remove) or twice that (replace)."""
     check_definition(definition)
     check_positive(n=n)
-    once = admissible(loss, lam, kappa, targets) * kappa**2 / (2.0 * lam * n)
-    return once if definition == "remove" else 2.0 * once
+    sigma = admissible(loss, lam, kappa, targets)
+    value = sigma * kappa**2 / (lam * n) / (2.0 if definition == "remove" else 1.0)
+    assumptions, failed = assumed(
+        ("the machine minimises (1/n) sum V + lam ||f||^2, V convex, and no target exceeds `targets`", False),
+        ("kernel values k(x, x) do not exceed kappa^2", False),
+        (_NO_BIAS, free_bias),
+    )
+    # Two outputs of any two training sets are no farther apart than this.
+    trivial = 2.0 * largest_output(loss, lam, kappa, targets)
+    return Bound(value, assumptions, None, trivial, failed, {"sigma": sigma, "definition": definition})
 
 
 def uniform_stability(
-    loss: Loss, lam: float, n: int, kappa: float, targets: float = 1.0, *, definition: Definition = "remove"
-) -> float:
+    loss: Loss,
+    lam: float,
+    n: int,
+    kappa: float,
+    targets: float = 1.0,
+    *,
+    definition: Definition = "remove",
+    free_bias: bool = False,
+) -> Bound:
     """beta: no loss changes by more than sigma times the change of the output."""
-    change = output_stability(loss, lam, n, kappa, targets, definition=definition)
-    return admissible(loss, lam, kappa, targets) * change
+    change = output_stability(loss, lam, n, kappa, targets, definition=definition, free_bias=free_bias)
+    value = change.details["sigma"] * change.value
+    trivial = largest_loss(loss, lam, kappa, targets)
+    return Bound(value, change.assumptions, None, trivial, change.failed, change.details)
 
 
 def stability_bound(
@@ -127,21 +151,23 @@ def tikhonov_risk(
 ) -> Bound:
     """Risk of Tikhonov regularisation from its losses (n,) at the training points, constants by the loss."""
     n = len(np.asarray(losses))
-    beta = uniform_stability(loss, lam, n, kappa, targets, definition=definition)
+    beta = uniform_stability(loss, lam, n, kappa, targets, definition=definition).value
     largest = largest_loss(loss, lam, kappa, targets)
     return stability_bound(losses, beta, largest, delta=delta, definition=definition, free_bias=free_bias)
 
 
-def bagged_stability(change: float, part: int, n: int, sigma: float = 1.0) -> float:
+def bagged_stability(change: float, part: int, n: int, sigma: float = 1.0) -> Bound:
     """Stability beta of the mean of n/p machines trained on disjoint parts of p points each: sigma (p/n) alpha_p.
 
     change: alpha_p, the most an output of one machine moves when one of its p points is replaced.  The parts are
-    fixed and disjoint; nothing is said of bootstrap samples (Rifkin 2002, section 5.3).
+    fixed and disjoint; nothing is said of bootstrap samples (Rifkin 2002, section 5.3).  The number is vacuous where
+    there is one part, which is no better than one machine.
     """
-    check_positive(part=part, n=n)
+    check_positive(part=part, n=n, sigma=sigma)
     if n % part:
         raise InvalidInput(f"part must divide n into equal parts; {n} points do not make parts of {part}.")
-    return sigma * change * part / n
+    needs = ("the parts are disjoint and fixed before the data are seen", "the loss is sigma-admissible")
+    return Bound(sigma * change * part / n, needs, None, sigma * change)
 
 
 def separating_machines(code: ArrayLike) -> int:
