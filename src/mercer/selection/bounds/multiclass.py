@@ -11,8 +11,8 @@ here gets, machine by machine, the end that helps it most,
     D_r = sum_i min over both ends v of  L(M_ri v) - L(m_i v),         m_i = M_(y_j) i,
 
 which the bound needs when M has zeros; and a machine that never used the point keeps its output exactly.  Point j can
-be a leave-one-out error only if some D_r <= 0.  Two ends suffice, because the difference is monotone in v for falling
-losses and linear or concave for the square.
+be a leave-one-out error only if some D_r <= 0.  Two ends suffice for convex losses that fall, and for convex symmetric
+ones of residuals: against M_ri = -m_i the difference is monotone in v, against M_ri = 0 it is concave.
 
 *Training errors* (Allwein, Schapire and Singer 2000; Rifkin 2002, section 4.2.2, with the number F of machines where
 the thesis prints the number of classes).  With eps the mean loss over points and machines (L(0) where M is 0) and rho
@@ -29,11 +29,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
-from mercer.losses import Loss, Square
+from mercer.losses import (
+    EpsilonInsensitive,
+    Huber,
+    Loss,
+    MarginLoss,
+    Square,
+    SquaredEpsilonInsensitive,
+    ZeroOne,
+)
 from mercer.selection.bounds.leave_one_out import Array, Mask, interval
 from mercer.selection.bounds.result import Bound, assumed
 
 Decoder = Literal["loss", "hamming"]
+
+# Losses whose difference between two rows has its least value at an end of every interval.
+ENDS_SUFFICE = (MarginLoss, Square, EpsilonInsensitive, SquaredEpsilonInsensitive, Huber)
 
 
 def one_versus_all(classes: int) -> Array:
@@ -97,7 +108,10 @@ def coded_leave_one_out(
     possible = possible_class_errors(code, labels, f, c, diagonal, loss=loss)
     assumptions, failed = assumed(
         ("no machine has a free bias", free_bias),
-        ("loss-based decoding with the square or a falling loss", False),
+        (
+            "loss-based decoding with a falling loss or a symmetric one of residuals",
+            loss is not None and not isinstance(loss, ENDS_SUFFICE),
+        ),
         ("C stays the same when a point is left out", False),
     )
     return Bound(float(np.mean(possible)), assumptions, failed=failed, details={"possible": possible})
@@ -120,7 +134,7 @@ def training_error(
     distance = row_distance(M)
     scale = distance * origin / (1.0 if decoder == "loss" else 2.0)
     assumptions, failed = assumed(
-        ("the loss is convex and not negative", False),
+        ("the loss is convex and not negative", decoder == "loss" and isinstance(measure, ZeroOne)),
         ("L(0) is positive", not origin > 0),
         ("no two rows of the code are equal", not distance > 0),
     )
