@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
+from mercer.estimation.similarity import is_linear
 from mercer.estimation.training import TrainingSet
 from mercer.gram import Gram, GramOperator
 from mercer.multiclass.machine import Array, ClassMachine, Task
@@ -122,6 +123,12 @@ class LeeLinWahbaSVC(ClassMachine):
 
     def _solver(self) -> Callable[..., Solution]:
         return lee_lin_wahba.solve
+
+    def _train(self, training: TrainingSet, task: Task, monitor: Monitor) -> Solution:
+        """Most points are support vectors, and each is worked on many times: the matrix is held where that pays."""
+        if not is_linear(self.kernel_):
+            training.share()
+        return super()._train(training, task, monitor)
 
 
 class BredensteinerBennettSVC(ClassMachine):

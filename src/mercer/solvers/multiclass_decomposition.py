@@ -258,7 +258,7 @@ class Search:
         chosen[found] = True
         return np.flatnonzero(chosen), crowded
 
-    def _minimise(self, K: Any, G: Array, a: Array, W: Any, most: int) -> None:
+    def _minimise(self, K: Any, G: NDArray[Any], a: Array, W: Any, most: int) -> None:
         """Steps on the points at W."""
         p = self.problem
         done, _ = minimise_points(
@@ -268,9 +268,9 @@ class Search:
         self.steps += done
         self.rounds += 1
 
-    def _own_outputs(self, F: Array, y: Index) -> Array:
+    def _own_outputs(self, F: Array, y: Index, dtype: Any = np.float64) -> NDArray[Any]:
         """Outputs (k, m) in the form of the steps: Crammer-Singer's have the margin subtracted at the own class."""
-        G = np.ascontiguousarray(F.T)
+        G = np.ascontiguousarray(F.T, dtype=dtype)
         if self.problem.code == CRAMMER_SINGER:
             G[y, np.arange(y.size)] -= self.problem.margin
         return G
@@ -280,7 +280,7 @@ class Search:
         K = self.gram.block(W, W)
         a = self.a[W]
         self.values += W.size * W.size
-        G = self._own_outputs(self.F[W], self.problem.y[W])
+        G = self._own_outputs(self.F[W], self.problem.y[W], K.dtype)  # which the change of F replaces in full precision
         self._minimise(K, G, a, W, int(min(STEPS_PER_POINT * W.size, limit - self.steps)))
         moved = W[(a != self.a[W]).any(axis=1)]
         self.a[W] = a

@@ -18,7 +18,7 @@ from mercer.compiled import greater, lesser, loop
 
 # The same numbers as in `mercer.problems.multiclass`; compiled code reads them as constants.
 WESTON_WATKINS, CRAMMER_SINGER, LEE_LIN_WAHBA = 0, 1, 2
-BARRED = 1e300  # added to the gradient of a variable that may not move
+BARRED = 1e30  # added to the gradient of a variable that may not move
 
 
 @loop
@@ -268,6 +268,13 @@ def _scan(
 
 
 @loop
+def _add_multiple(step: float, row: Any, out: Any) -> None:
+    """Add step row (m,) to `out` (m,); all three are of one precision."""
+    for i in range(row.shape[0]):
+        out[i] += step * row[i]
+
+
+@loop
 def minimise_points(
     K: Any,
     constant: float,
@@ -289,10 +296,13 @@ def minimise_points(
     and a (m, k) variables are updated.  After each scan of all violations the points within `greed` of the worst are
     visited: 1 is the greedy method, a smaller number scans less often.  A step of Lee-Lin-Wahba changes all outputs by
     the same amount and a few by more; the common part is kept apart until the end.
+
+    Everything of length m is kept in the precision of G: adding rows of K to it is nearly all the work.
     """
     k, m = G.shape
-    rise, fall = np.empty((k, m)), np.empty((k, m))
-    up, down, psi, shared = np.empty(m), np.empty(m), np.empty(m), np.zeros(m)
+    rise, fall = np.empty((k, m), G.dtype), np.empty((k, m), G.dtype)
+    up, down, psi = np.empty(m, G.dtype), np.empty(m, G.dtype), np.empty(m, G.dtype)
+    shared, row, step = np.zeros(m, G.dtype), np.empty(m, G.dtype), np.empty(k, G.dtype)
     f, work, new, change = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     for i in range(m):
         _mark(code, y[i], box[i], a, i, rise, fall)
@@ -313,18 +323,19 @@ def minimise_points(
             best_variables(code, diagonal[p], box[p], y[p], margin, f, a[p], fixed_point, work, new)
             if not coefficient_change(code, y[p], a[p], new, change):
                 continue
+            for i in range(m):
+                row[i] = K[p, i] + constant
             if code == LEE_LIN_WAHBA:
                 common = change[y[p]]
-                for i in range(m):
-                    shared[i] += common * (K[p, i] + constant)
                 for r in range(k):
                     change[r] -= common
+                step[0] = common
+                _add_multiple(step[0], row, shared)
             for r in range(k):
                 a[p, r] = new[r]
-                if change[r] != 0.0:
-                    step = change[r]
-                    for i in range(m):
-                        G[r, i] += step * (K[p, i] + constant)
+                step[r] = change[r]
+                if step[r] != 0.0:
+                    _add_multiple(step[r], row, G[r])
             _mark(code, y[p], box[p], a, p, rise, fall)
             steps += 1
             if steps >= max_steps:
