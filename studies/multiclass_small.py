@@ -392,7 +392,7 @@ FINDINGS = """## What reproduces and what does not
 * yeast: choosing the parameters inside the folds costs up to one percent, as much as any difference between schemes.
   The printed errors are leave-one-out; [yeast_leave_one_out](yeast_leave_one_out.md) has that of all five schemes, at
   the printed parameters and with the choice inside.
-* No difference between schemes of support vector machines reaches p = 0.05 on either set; SPA on
+* No difference between schemes of support vector machines reaches p = 0.05 in the tables above; SPA on
   satimage comes nearest.  Counting wins in a table of such numbers is noise, as the thesis says without a test.
 * The shares of identical predictions reproduce for OVA, AVA, COMP and DEN.  SPA does not: here it agrees less with the
   others on yeast, where its draw, its own C and the nested choice all differ.
