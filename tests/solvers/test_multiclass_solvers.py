@@ -68,6 +68,24 @@ def _norm(K, f, bias):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("storage", ["dense", "streamed"])
+def test_steps_in_single_precision_bracket_the_optimum_of_the_quadratic_program(kind, storage):
+    problem, solver = MACHINES[kind]
+    for seed, k, C in ((0, 3, 1.0), (1, 4, 50.0)):
+        X, y = points(40, k, seed=seed)
+        value, _ = reference(kind, gaussian(X), y, np.full(40, C), "none")
+        gram = Gram(Gaussian(sigma=1.0), X, storage=storage, precision="float32")
+        np.testing.assert_allclose(gram.dense(), gaussian(X), atol=1e-6)
+        found = solver.solve(problem(gram, y, C), tol=1e-4, working_set=12)
+        assert found.converged
+        assert found.dual <= value * (1 + 1e-5)
+        assert found.primal >= value * (1 - 1e-5)
+        assert found.primal - found.dual <= 1e-4 * value * (1 + 1e-5)
+        exact = problem(given(gaussian(X)), y, C).certificate(found.variables)
+        assert exact.gap == pytest.approx(found.gap, abs=1e-5 * value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bias", BIASES)
 def test_certificate_brackets_the_optimum_at_any_tolerance(kind, bias):
     problem, solver = MACHINES[kind]

@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
+from mercer.gram.dense import DenseGram
 from mercer.kernels import Precomputed
-from mercer.problems.multiclass import CRAMMER_SINGER, MulticlassCertificate, MulticlassProblem
+from mercer.problems.multiclass import CRAMMER_SINGER, LEE_LIN_WAHBA, MulticlassCertificate, MulticlassProblem
 from mercer.solvers.class_balance import balanced
 from mercer.solvers.contract import Acceptance
 from mercer.solvers.monitor import SILENT, Monitor, listening
-from mercer.solvers.multiclass_steps import minimise_points, survey
+from mercer.solvers.multiclass_steps import gather, minimise_points, survey
 from mercer.solvers.solution import Solution, Stopped
 
 Array = NDArray[np.float64]
@@ -41,6 +42,8 @@ Index = NDArray[np.intp]
 WHOLE = 1400
 WORKING_SET = 1024
 LARGEST_WORKING_SET = 4096
+# Lee-Lin-Wahba's steps are many, most points are free, and larger sets make each step dearer than they save rounds.
+LARGEST_OF_LEE_LIN_WAHBA = 1536
 # A working set is solved to this share of the present violation: further digits are undone by the next set.
 INNER = 0.1
 STEPS_PER_POINT = 20
@@ -134,6 +137,7 @@ class Search:
         self.psi = np.empty(self.n)
         self.primal = self.gap = self.violation = np.inf
         self.exact = True  # whether F was just computed from c
+        self.held: NDArray[Any] | None = self.gram.matrix if isinstance(self.gram, DenseGram) else None
         self.whole: Any = None
         self._compute_outputs()
 
@@ -154,6 +158,14 @@ class Search:
             self.F += self.constant * part.sum(axis=0)
             self.values += self.n * points.size
             self.exact = False
+
+    def _block(self, W: Index) -> NDArray[Any]:
+        """K[W][:, W]."""
+        if self.held is None:
+            return np.asarray(self.gram.block(W, W))
+        K = np.empty((W.size, W.size), dtype=self.held.dtype)
+        threads.run(gather, [(self.held, W, first, last, K) for first, last in threads.split(W.size)])
+        return K
 
     def _survey(self) -> None:
         """Violations of all points, primal value and gap."""
@@ -190,6 +202,7 @@ class Search:
         last: Index = np.empty(0, dtype=np.intp)
         best, highest, waited = np.array([np.inf, np.inf]), -np.inf, 0
         progress = PROGRESS[np.dtype(self.gram.dtype).itemsize]
+        largest = LARGEST_OF_LEE_LIN_WAHBA if self.problem.code == LEE_LIN_WAHBA else LARGEST_WORKING_SET
         while True:
             self._survey()
             if self._converged():
@@ -214,7 +227,7 @@ class Search:
             last, crowded = self._choose(last, size)
             self._solve_set(last, limit)
             if crowded and fixed is None:
-                size = min(LARGEST_WORKING_SET, self.n, size + size // 2)
+                size = min(largest, self.n, size + size // 2)
 
     def _converged(self) -> bool:
         """Whether the gap is closed for outputs computed afresh and, with a free bias, for sums of zero."""
@@ -277,7 +290,7 @@ class Search:
 
     def _solve_set(self, W: Index, limit: int) -> None:
         """Optimise the variables of W and carry the change to all points."""
-        K = self.gram.block(W, W)
+        K = self._block(W)
         a = self.a[W]
         self.values += W.size * W.size
         G = self._own_outputs(self.F[W], self.problem.y[W], K.dtype)  # which the change of F replaces in full precision

@@ -268,6 +268,15 @@ def _scan(
 
 
 @loop
+def gather(matrix: Any, points: Any, first: int, last: int, out: Any) -> None:
+    """Rows first..last of matrix[points][:, points] into `out` (m, m)."""
+    for i in range(first, last):
+        row = matrix[points[i]]
+        for j in range(points.shape[0]):
+            out[i, j] = row[points[j]]
+
+
+@loop
 def _add_multiple(step: float, row: Any, out: Any) -> None:
     """Add step row (m,) to `out` (m,); all three are of one precision."""
     for i in range(row.shape[0]):
