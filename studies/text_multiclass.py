@@ -118,26 +118,26 @@ def weightings(corpus: Corpus, seed: int) -> Arrays:
 # All together -------------------------------------------------------------------------------------------------------
 
 
-def by_size(work: Work, name: str, corpus: Corpus, splits: int, compute: Compute) -> BySize:
-    """A part for every size and split."""
+def by_size(work: Work, name: str, corpus: Corpus, compute: Compute, splits: int, largest: int) -> BySize:
+    """A part for every size and split; `largest` of them at the largest size."""
     return {
         size: [
             work.part(f"{name}_{size}_{seed}", lambda size=size, seed=seed: compute(corpus, size, seed))
-            for seed in range(splits)
+            for seed in range(largest if size == max(corpus.sizes) else splits)
         ]
         for size in corpus.sizes
     }
 
 
-def measure(work: Work, corpora: dict[str, Corpus], splits: int) -> Results:
-    """All parts of the study."""
+def measure(work: Work, corpora: dict[str, Corpus], splits: int, svm: tuple[int, int]) -> Results:
+    """All parts of the study; `svm`: splits with support vector machines, and those at the largest sizes."""
     bodies, plain, whole = corpora["news"], corpora["sector"], corpora["headers"]
     largest = max(bodies.sizes)
     both = {"news": bodies, "sector": plain}
     return Results(
-        least={name: by_size(work, name, corpus, splits, one_size) for name, corpus in both.items()},
-        machines={name: by_size(work, f"{name}_svm", corpus, splits, by_svm) for name, corpus in both.items()},
-        everywhere=by_size(work, "sector_everywhere", plain, splits, weighed_everywhere),
+        least={name: by_size(work, name, corpus, one_size, splits, splits) for name, corpus in both.items()},
+        machines={name: by_size(work, f"{name}_svm", corpus, by_svm, *svm) for name, corpus in both.items()},
+        everywhere=by_size(work, "sector_everywhere", plain, weighed_everywhere, splits, splits),
         schemes=[work.part(f"schemes_{seed}", lambda seed=seed: all_schemes(bodies, seed)) for seed in range(splits)],
         headers=[
             work.part(f"headers_{seed}", lambda seed=seed: one_size(whole, largest, seed, choose=False))
@@ -152,12 +152,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="synthetic documents, a few seconds")
     parser.add_argument("--splits", type=int, default=10, help="random splits")
+    parser.add_argument("--svm-splits", type=int, default=10, help="splits with support vector machines")
+    parser.add_argument("--svm-largest", type=int, default=10, help="the same at the largest sizes")
     parser.add_argument("--work", type=Path, help="folder of finished parts; a fresh one by default")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "text_multiclass.md")
     options = parser.parse_args(arguments)
     if options.smoke:
         small = synthetic((100, 30), 0.8)
         corpora, splits = {"news": small, "headers": small, "sector": synthetic((10, 3), 0.5)}, 2
+        options.svm_splits, options.svm_largest = 2, 1
     else:
         folder = os.environ.get("MERCER_DATA")
         if not folder:
@@ -165,7 +168,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         corpora = {"news": news(Path(folder), False), "headers": news(Path(folder), True), "sector": sector()}
         splits = options.splits
     with tempfile.TemporaryDirectory() as temporary:
-        text = report(measure(Work(options.work or Path(temporary)), corpora, splits), splits)
+        svm = (min(splits, options.svm_splits), min(splits, options.svm_largest))
+        results = measure(Work(options.work or Path(temporary)), corpora, splits, svm)
+    text = report(results, splits)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(text)
     return 0

@@ -118,7 +118,7 @@ def timed(corpus: Corpus, code: str, machine: Machine) -> Arrays:
         X, new = points(corpus, train, parts.test)
         seconds, predicted = machine(X, corpus.y[train], new, M)
     error = np.mean(predicted != corpus.y[parts.test])
-    return {"seconds": np.array(seconds), "error": np.array(error), "train": np.array(len(train))}
+    return {"seconds": np.array(seconds), "error": np.array(error), "load": np.array(os.getloadavg()[0])}
 
 
 # Report -------------------------------------------------------------------------------------------------------------
@@ -126,9 +126,9 @@ def timed(corpus: Corpus, code: str, machine: Machine) -> Arrays:
 HEAD = """# Seconds of training on text
 
 Rifkin 2002, Table 3.3, measured again by `studies/text_seconds.py`: linear machines at the largest training size, first
-split, {threads} thread{plural}, processor seconds.  SVM by decomposition on one shared kernel matrix
-(`OutputCode(SVC(kernel="linear"))`) and by dual coordinate descent on the sparse documents; RLSC by conjugate gradients
-on the sparse documents, all machines in each pass, lambda l = 1.
+split, {threads} thread{plural}, processor seconds (load of the machine {low:.1f} to {high:.1f}; 1 is this study alone).
+SVM by decomposition on one shared kernel matrix (`OutputCode(SVC(kernel="linear"))`) and by dual coordinate descent on
+the sparse documents; RLSC by conjugate gradients on the sparse documents, all machines in each pass, lambda l = 1.
 
 Printed seconds are those of other machines and of all ten splits (200, 630, 1,050 and 630 classifiers), ours of one
 split: seconds cannot be compared across, ratios can.
@@ -195,7 +195,8 @@ def conclusions(cells: Cells) -> str:
 def report(cells: Cells) -> str:
     """Both tables and what they say."""
     count = threads.count()
-    head = HEAD.format(threads=count, plural="" if count == 1 else "s")
+    loads = [float(cell["load"]) for cell in cells.values()]
+    head = HEAD.format(threads=count, plural="" if count == 1 else "s", low=min(loads), high=max(loads))
     return f"{head}{seconds_table(cells)}\n\n{sharing_table(cells)}\n\n{conclusions(cells)}"
 
 
