@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_solve, lapack
+from scipy.linalg import cho_solve
 
+from mercer import unlocked
 from mercer.errors import Infeasible, InvalidInput, NotPositiveDefinite
 
 Array = NDArray[np.float64]
@@ -146,15 +147,15 @@ def eliminate(solved: Array, columns: Array, q: int) -> tuple[Array, Array, Arra
 
 
 def cholesky(matrix: Array, ridge: float) -> Array:
-    """Lower Cholesky factor of A + r I, written over the lower triangle of A (Fortran-ordered)."""
+    """Lower Cholesky factor of A + r I, written over the lower triangle of A, which is contiguous."""
     n = matrix.shape[0]
     largest = float(np.max(np.abs(np.diagonal(matrix)))) + ridge
-    matrix.reshape(-1, order="F")[:: n + 1] += ridge
-    factor, failed = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+    matrix.reshape(-1, order="A")[:: n + 1] += ridge
+    positive = unlocked.factorise(matrix)
     # A pivot at the level of rounding means that the matrix is singular, whether or not the last step went through.
-    if failed or np.min(np.diagonal(factor)) ** 2 <= n * np.finfo(float).eps * largest:
+    if not positive or np.min(np.diagonal(matrix)) ** 2 <= n * np.finfo(float).eps * largest:
         raise NotPositiveDefinite(
             f"the kernel matrix with ridge 1/C = {ridge:.3g} on its diagonal is not positive definite to working "
             "precision: lower C, or take a positive definite kernel."
         )
-    return np.asarray(factor)
+    return matrix

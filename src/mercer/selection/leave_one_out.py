@@ -20,8 +20,9 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_solve, eigh, lapack
+from scipy.linalg import cho_solve, eigh
 
+from mercer import unlocked
 from mercer.errors import InvalidInput
 from mercer.selection.bordered import Array, Bordered, bordered, cholesky, eliminate
 
@@ -96,13 +97,13 @@ def leave_one_out(
 
 def inverse_diagonal(factor: Array) -> Array:
     """The diagonal of (L L')^-1 (n,) from the lower Cholesky factor L (n, n), which is overwritten."""
-    inverse, _ = lapack.dtrtri(factor, lower=1, overwrite_c=1)
-    n = inverse.shape[0]
+    unlocked.invert_lower(factor)
+    n = factor.shape[0]
     diagonal = np.empty(n)
     for start in range(0, n, 256):
         stop = min(start + 256, n)
-        triangle = np.tril(inverse[start:stop, start:stop])
-        below = inverse[stop:, start:stop]
+        triangle = np.tril(factor[start:stop, start:stop])
+        below = factor[stop:, start:stop]
         diagonal[start:stop] = np.einsum("ij,ij->j", triangle, triangle) + np.einsum("ij,ij->j", below, below)
     return diagonal
 
