@@ -8,17 +8,18 @@ column sum s_a, the machine of that column is
 
 so that every such code costs one factorisation, exact leave-one-out included, and is decoded without training anything.
 A column with zeros is a system of its own on the points of its classes.  Columns with the same classes share one; all
-share one kernel matrix, and one product with it predicts them all.
+share one kernel matrix, and one product with it predicts them all.  Few or small systems are factorised one by one; a
+sparse code, whose many systems hold half of the points each, is solved by iterations for all columns at once
+(`mercer.multiclass.masked_systems`).
 """
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 from sklearn.base import clone
 
-from mercer import threads
+from mercer import threads, unlocked
 from mercer.errors import BudgetTooSmall
 from mercer.estimation import prediction, validation
 from mercer.estimation.similarity import gamma_of, is_linear, kind_of
@@ -30,6 +31,7 @@ from mercer.least_squares import LSSVC, choosing
 from mercer.least_squares.machine import BIASES
 from mercer.multiclass.banks import Bank
 from mercer.multiclass.codes import Code
+from mercer.multiclass.masked_systems import LEAST_TOL, Layout, Stalled, class_sets, solve, worthwhile
 from mercer.selection.bordered import Bordered, bordered, cholesky, eliminate
 from mercer.selection.leave_one_out import inverse_diagonal, summarise
 
@@ -71,7 +73,8 @@ class LinearBank(Bank):
 class SubsystemBank(Bank):
     """A code with zeros: one system for each set of classes that occurs among the columns, on one kernel matrix.
 
-    The matrix is held in the order of the classes, so that the part of some classes is a few stretches of it.
+    The matrix is held in the order of the classes, so that the part of some classes is a few stretches of it.  `gaps`
+    (F,) are the relative duality gaps of columns solved by iterations, None where all were factorised.
     """
 
     def __init__(self, base: LSSVC, code: Code, X: Any, labels: Index, weights: Array | None) -> None:
@@ -82,15 +85,12 @@ class SubsystemBank(Bank):
         self._labels, self._code = labels[self._order], code
         self._weights = None if weights is None else weights[self._order]
         self._memory = base.memory
-        with threads.limit(base.n_jobs):
+        self.gaps: Array | None = None
+        with threads.limit(base.n_jobs), threads.one_blas_thread():
             self._matrix: Any = self._ordered_matrix()
-            c, self.intercepts = np.zeros((len(labels), code.shape[1])), np.zeros(code.shape[1])
-            # Systems side by side, the large ones first, each with one thread of BLAS.
-            sets = sorted(class_sets(code).items(), key=lambda item: -int(np.isin(labels, item[0]).sum()))
-            with threads.one_blas_thread():
-                for where, columns, own, bias in threads.run(self._solve, sets):
-                    c[where[:, None], columns] = own
-                    self.intercepts[columns] = bias
+            layout = Layout(self._labels, code)
+            solved = self._together(layout, max(base.tol, LEAST_TOL)) if base.solver == "auto" else None
+            c, self.intercepts = solved or self._one_by_one(layout)
         self.coefficients = np.empty_like(c)
         self.coefficients[self._order] = c
         self._matrix = None  # not worth keeping: leave-one-out, asked for at most once, computes it again
@@ -98,6 +98,29 @@ class SubsystemBank(Bank):
     def __getstate__(self) -> dict[str, Any]:
         """A given matrix does not travel with the machines."""
         return {**vars(self), "_X": None} if isinstance(self.kernel, Precomputed) else vars(self)
+
+    def _together(self, layout: Layout, tol: float) -> tuple[Array, Array] | None:
+        """Coefficients (n, F) and biases of all columns by iterations; None where factorising is the better road."""
+        roots = None if self._weights is None else np.sqrt(self._weights)
+        if not worthwhile(layout) or (roots is not None and not roots.all()):
+            return None
+        targets = self._code[self._labels].astype(np.float64)
+        try:
+            found = solve(self._matrix, layout, targets, self.C, roots=roots, bias=self._bias, tol=tol)
+        except Stalled:
+            return None
+        self.gaps = found.gaps
+        return found.coefficients, found.biases
+
+    def _one_by_one(self, layout: Layout) -> tuple[Array, Array]:
+        """Coefficients (n, F) and biases of all columns, systems side by side, the large ones first."""
+        c, intercepts = np.zeros(self._code[self._labels].shape), np.zeros(self._code.shape[1])
+        sizes = np.diff(layout.borders)
+        sets = sorted(layout.sets, key=lambda item: -int(sizes[list(item[0])].sum()))
+        for where, columns, own, bias in threads.run(self._solve, sets):
+            c[where[:, None], columns] = own
+            intercepts[columns] = bias
+        return c, intercepts
 
     def _ordered_matrix(self) -> NDArray[Any]:
         """The kernel matrix (n, n) in the order of the classes."""
@@ -125,7 +148,7 @@ class SubsystemBank(Bank):
     def _solve(self, classes: tuple[int, ...], columns: list[int]) -> tuple[Index, list[int], Array, Array]:
         """Points, columns, coefficients and biases of one system."""
         where, system = self._system(classes, columns)
-        solved = cho_solve((cholesky(system.matrix, 1.0 / self.C), True), system.columns, check_finite=False)
+        solved = _solutions(cholesky(system.matrix, 1.0 / self.C), system)
         a, b, _ = eliminate(solved, system.columns, system.border.shape[1])
         own = np.zeros((len(where), len(columns)))
         own[system.used] = system.scale[:, None] * a
@@ -153,7 +176,7 @@ class SubsystemBank(Bank):
         def own(classes: tuple[int, ...], columns: list[int]) -> tuple[Index, list[int], Array]:
             where, system = self._system(classes, columns)
             factor = cholesky(system.matrix, 1.0 / self.C)
-            solved = cho_solve((factor, True), system.columns, check_finite=False)
+            solved = _solutions(factor, system)
             found = summarise(system, system.columns, 1.0 / self.C, solved, inverse_diagonal(factor))
             return where, columns, found.predictions
 
@@ -166,12 +189,11 @@ class SubsystemBank(Bank):
         return unordered
 
 
-def class_sets(code: Code) -> dict[tuple[int, ...], list[int]]:
-    """The columns of a code by the set of classes they use."""
-    sets: dict[tuple[int, ...], list[int]] = {}
-    for column, entries in enumerate(code.T):
-        sets.setdefault(tuple(np.flatnonzero(entries).tolist()), []).append(column)
-    return sets
+def _solutions(factor: Array, system: Bordered) -> Array:
+    """(A + 1/C)^-1 [B, Z], other threads running meanwhile."""
+    rows = np.ascontiguousarray(system.columns.T)
+    unlocked.solve(factor, rows)
+    return rows.T
 
 
 def _parameters(base: LSSVC, X: Any, labels: Index, weights: Array | None) -> tuple[float, Kernel]:
@@ -197,13 +219,14 @@ def bank(base: LSSVC, code: Code, X: Any, labels: Index, weights: Array | None) 
     if code.all():
         present = len(np.unique(labels)) == len(code)
         return LinearBank(base, code, X, labels, weights) if present else None
-    return SubsystemBank(base, code, X, labels, weights) if _takes_subsystems(base, X, len(labels)) else None
+    fits = _takes_subsystems(base, X, len(labels), code.shape[1])
+    return SubsystemBank(base, code, X, labels, weights) if fits else None
 
 
-def _takes_subsystems(base: LSSVC, X: Any, n: int) -> bool:
-    """Whether systems are cut out of one dense kernel matrix and factorised: it fits, and nothing asks for more."""
+def _takes_subsystems(base: LSSVC, X: Any, n: int, F: int) -> bool:
+    """Whether systems are parts of one dense kernel matrix: it and all coefficients fit, and nothing asks for more."""
     kernel, C = base.kernel, base.C
-    if kind_of(kernel, X) not in ("features", "precomputed") or 16 * n * n > budget(base.memory):
+    if kind_of(kernel, X) not in ("features", "precomputed") or 16 * n * (n + F) > budget(base.memory):
         return False
     if base.basis is not None or base.approximation is not None or base.solver not in ("auto", "cholesky"):
         return False
