@@ -22,12 +22,15 @@ matrix (Rifkin 2002, section 4.3).
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from math import comb
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercer import threads
+from mercer.compiled import loop
 from mercer.errors import InvalidInput
 
 Code = NDArray[np.int8]
@@ -35,7 +38,7 @@ Code = NDArray[np.int8]
 NAMES = ("ova", "ava", "complete", "dense", "sparse", "bch")
 MOST_COMPLETE = 20  # classes for which all 2^(k-1) - 1 columns are written down
 DRAWS = 10_000
-FEW_CLASSES = 7  # up to here the list of all columns is short, and codes take a good part of it
+LISTED = 4  # times the columns of a code: where there are no more different ones, codes are drawn from the list of all
 SCORED_AT_ONCE = 1 << 23  # entries of random codes and of their products held together
 
 
@@ -107,24 +110,35 @@ def random_code(
     """
     if classes == 2:
         return one_versus_all(2)
-    different = (3**classes - 2 ** (classes + 1) + 1) // 2 if sparse else 2 ** (classes - 1) - 1
+    different = _different(classes, sparse)
     usual = int(np.ceil((15 if sparse else 10) * np.log2(classes)))
     F = min(columns if columns is not None else usual, different)
     if F < 1 or (not sparse and classes > 2**F):
         raise InvalidInput(f"columns={columns} are too few to tell {classes} classes apart")
-    random = np.random.default_rng(seed)
-    if different == F and not sparse:
-        return complete(classes)
     if different == F:
-        draws = 1
-    few = different if classes <= FEW_CLASSES else 1
+        return complete(classes) if not sparse else _best(classes, F, True, 1, np.random.default_rng(seed))
+    if isinstance(seed, int | np.integer):
+        return _searched(classes, F, sparse, draws, int(seed)).copy()
+    return _best(classes, F, sparse, draws, np.random.default_rng(seed))
+
+
+@lru_cache(maxsize=64)
+def _searched(classes: int, F: int, sparse: bool, draws: int, seed: int) -> Code:
+    """The code of a seed, found once: folds and repeated fits ask for the same one."""
+    return _best(classes, F, sparse, draws, np.random.default_rng(seed))
+
+
+def _best(classes: int, F: int, sparse: bool, draws: int, random: np.random.Generator) -> Code:
+    """The code of largest row distance among `draws`."""
+    different = _different(classes, sparse)
+    few = different if different <= LISTED * F else 0
     # Beyond some hundred classes all draws have nearly the same distance, and each costs k^2 F operations.
     draws = max(1, min(draws, int(2e10 / (classes**2 * F))))
-    batch = max(1, min(draws, SCORED_AT_ONCE // (classes * (F + classes)), SCORED_AT_ONCE // few))
+    batch = max(1, min(draws, SCORED_AT_ONCE // (classes * (F + classes)), SCORED_AT_ONCE // max(1, few)))
     best: Code | None = None
     distance = -1.0
     for start in range(0, draws, batch):
-        drawn = _draw(random, min(batch, draws - start), classes, F, sparse)
+        drawn = _draw(random, min(batch, draws - start), classes, F, sparse, few > 0)
         rho = row_distances(drawn)
         at = int(np.argmax(rho))
         if rho[at] > distance:
@@ -134,26 +148,33 @@ def random_code(
     return best
 
 
-def _draw(random: np.random.Generator, count: int, k: int, F: int, sparse: bool) -> Code:
+def _different(classes: int, sparse: bool) -> int:
+    """How many columns there are with both signs, up to exchange of the two."""
+    return int((3**classes - 2 ** (classes + 1) + 1) // 2 if sparse else 2 ** (classes - 1) - 1)
+
+
+def _draw(random: np.random.Generator, count: int, k: int, F: int, sparse: bool, listed: bool) -> Code:
     """Random codes (count, k, F) whose columns have both signs and differ from one another up to sign."""
-    codes = _from_all(random, count, k, F, sparse) if k <= FEW_CLASSES else _one_by_one(random, count, k, F, sparse)
+    codes = (_from_all if listed else _one_by_one)(random, count, k, F, sparse).transpose(0, 2, 1)
     if sparse:
         # A row of zeros belongs to no machine: it is F/2 from all others, yet nothing is trained on it.
-        idle = np.any(np.all(codes == 0, axis=1), axis=1)
-        if np.any(idle):
-            codes[idle] = _draw(random, int(idle.sum()), k, F, sparse).transpose(0, 2, 1)
-    return codes.transpose(0, 2, 1)
+        idle = np.flatnonzero(np.abs(codes).max(axis=2).min(axis=1) == 0)
+        if len(idle):
+            codes[idle] = _draw(random, len(idle), k, F, sparse, listed)
+    return codes
 
 
 def _one_by_one(random: np.random.Generator, count: int, k: int, F: int, sparse: bool) -> Code:
     """Columns (count, F, k) drawn independently; those that will not do are drawn again."""
     codes = _entries(random, (count, F, k), sparse)
-    bad = _one_sided(codes)
-    while bad.any():
-        while bad.any():
-            codes[bad] = _entries(random, (int(bad.sum()), k), sparse)
-            bad[bad] = _one_sided(codes[bad])
-        bad = _repeated(codes)
+    columns = codes.reshape(-1, k)
+    bad, open_codes = np.flatnonzero(_one_sided(columns)), np.arange(count)
+    while len(open_codes):
+        while len(bad):
+            columns[bad] = _entries(random, (len(bad), k), sparse)
+            bad = bad[_one_sided(columns[bad])]
+        which, where = np.nonzero(_repeated(codes[open_codes]))
+        bad, open_codes = open_codes[which] * F + where, open_codes[np.unique(which)]
     return codes
 
 
@@ -172,36 +193,77 @@ def _from_all(random: np.random.Generator, count: int, k: int, F: int, sparse: b
 
 
 def _entries(random: np.random.Generator, shape: tuple[int, ...], sparse: bool) -> Code:
+    """Random entries: 1 and -1 alike for 0 and 1, or 0, 0, 1, -1 for 0 to 3."""
     drawn = random.integers(0, 4 if sparse else 2, size=shape, dtype=np.int8)
-    return np.array([0, 0, 1, -1] if sparse else [1, -1], dtype=np.int8)[drawn]
+    used = drawn >> 1 if sparse else np.int8(1)
+    return np.asarray(used - 2 * (used & drawn))
 
 
 def _one_sided(columns: Code) -> NDArray[np.bool_]:
     """Whether a column (..., k) lacks +1 or -1."""
-    return np.asarray((columns.max(axis=-1) < 1) | (columns.min(axis=-1) > -1))
+    lacking = np.empty(columns.shape[:-1], dtype=np.bool_)
+    _mark_one_sided(np.ascontiguousarray(columns).reshape(-1, columns.shape[-1]), lacking.reshape(-1))
+    return lacking
 
 
 def _repeated(codes: Code) -> NDArray[np.bool_]:
     """Which columns of codes (count, F, k) repeat an earlier one of the same code, up to sign: (count, F)."""
-    count, F, k = codes.shape
-    leading = np.take_along_axis(codes, (codes != 0).argmax(axis=-1)[..., None], axis=-1)
-    # Columns by a hash: equal ones always meet, and should two others meet, one of them is drawn again for nothing.
-    weights = np.random.default_rng(0).integers(1, 2**61, size=k)
-    words = (codes * leading).astype(np.int64) @ weights
-    order = np.argsort(words, axis=1, kind="stable")
-    ordered = np.take_along_axis(words, order, axis=1)
-    repeated = np.zeros((count, F), dtype=np.bool_)
-    np.put_along_axis(repeated, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], axis=1)
+    # Columns by a hash, opposite for opposite ones: equal ones always meet, and should two others meet, one of them is
+    # drawn again for nothing.
+    weights = np.random.default_rng(0).integers(1, 2**61, size=codes.shape[-1])
+    repeated = np.zeros(codes.shape[:-1], dtype=np.bool_)
+    threads.run(_mark_repeated, [(codes[a:b], weights, repeated[a:b]) for a, b in threads.split(len(codes))])
     return repeated
 
 
 def row_distances(codes: ArrayLike) -> NDArray[np.float64]:
     """The row distance rho of codes (..., k, F): (...,)."""
-    M = np.asarray(codes, dtype=np.float32)
+    M = np.asarray(codes, dtype=np.int8)
     k, F = M.shape[-2:]
-    products = M @ np.swapaxes(M, -1, -2)
-    products[..., np.arange(k), np.arange(k)] = -np.inf
-    return np.asarray((F - products.max(axis=(-2, -1))) / 2.0, dtype=np.float64)
+    rows, largest = np.ascontiguousarray(M).reshape(-1, k, F), np.empty(M.shape[:-2], dtype=np.int64)
+    parts = [(rows[a:b], largest.reshape(-1)[a:b]) for a, b in threads.split(len(rows))]
+    threads.run(_largest_products, parts)
+    return np.asarray((F - largest) / 2.0)
+
+
+@loop
+def _mark_one_sided(columns: Any, lacking: Any) -> None:
+    for a in range(len(columns)):
+        most = least = 0
+        for entry in columns[a]:
+            most = max(most, entry)
+            least = min(least, entry)
+        lacking[a] = most < 1 or least > -1
+
+
+@loop
+def _mark_repeated(codes: Any, weights: Any, repeated: Any) -> None:
+    count, F, k = codes.shape
+    words = np.empty(F, dtype=np.int64)
+    for c in range(count):
+        for a in range(F):
+            word = np.int64(0)
+            for r in range(k):
+                word += codes[c, a, r] * weights[r]
+            words[a] = abs(word)
+            for b in range(a):
+                if words[b] == words[a]:
+                    repeated[c, a] = True
+
+
+@loop
+def _largest_products(codes: Any, largest: Any) -> None:
+    """The largest inner product of two different rows of codes (count, k, F)."""
+    count, k, F = codes.shape
+    for c in range(count):
+        best = -F
+        for r in range(k):
+            for s in range(r):
+                product = 0
+                for a in range(F):
+                    product += codes[c, r, a] * codes[c, s, a]
+                best = max(best, product)
+        largest[c] = best
 
 
 # Checks and audits ------------------------------------------------------------------------------------------------
@@ -268,9 +330,11 @@ def audit(matrix: ArrayLike) -> Audit:
     """Look a code (k, F) over; it need not be valid."""
     M = np.asarray(matrix, dtype=np.int8)
     k, F = M.shape
-    wide = M.astype(np.float64)
-    upper = np.triu_indices(k, 1)
-    differ = ((np.abs(wide) @ np.abs(wide).T - wide @ wide.T) / 2.0)[upper]
+    differ = np.zeros((k, k))
+    for start in range(0, F, SCORED_AT_ONCE // k + 1):
+        wide = M[:, start : start + SCORED_AT_ONCE // k + 1].astype(np.float64)
+        differ += (np.abs(wide) @ np.abs(wide).T - wide @ wide.T) / 2.0
+    differ = differ[np.triu_indices(k, 1)]
     words = Counter(_words(M))
     opposite = sum(count * words.get(word, 0) for word, count in Counter(_words(-M)).items())
     distance = float(row_distances(M)) if k > 1 else 0.0

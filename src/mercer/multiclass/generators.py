@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.multiclass.bch import bch
-from mercer.multiclass.codes import Code, _draw, complete, row_distances
+from mercer.multiclass.codes import Code, _best, complete, row_distances
 
 MOST_EXHAUSTIVE = 16
 
@@ -62,7 +62,7 @@ def hill_climbing(classes: int, columns: int, *, steps: int = 3000, seed: Any = 
     if classes < 3 or 2**columns < classes or columns > 2 ** (classes - 1) - 1:
         raise InvalidInput(f"columns={columns} do not fit {classes} classes: from log2 k to 2^(k-1) - 1 are possible")
     random = np.random.default_rng(seed)
-    M = _draw(random, 1, classes, columns, False)[0].astype(np.float64)
+    M = _best(classes, columns, False, 1, random).astype(np.float64)
     best, value, stuck = M.copy(), _worth(M), False
     for _ in range(steps):
         rows = _random_pair(random, classes) if stuck else _extreme(M @ M.T)
