@@ -7,6 +7,7 @@ from mercer.multiclass.machines import (
     KernelLogistic,
     LeeLinWahbaSVC,
     WestonWatkinsSVC,
+    comparable_C,
 )
 from mercer.multiclass.multilabel import Multilabel
 from mercer.multiclass.output_code import OutputCode
@@ -21,5 +22,6 @@ __all__ = [
     "OutputCode",
     "WestonWatkinsSVC",
     "audit",
+    "comparable_C",
     "make_code",
 ]
