@@ -20,7 +20,6 @@ from mercer.multiclass.machines import (
     KernelLogistic,
     LeeLinWahbaSVC,
     WestonWatkinsSVC,
-    comparable_C,
 )
 from mercer.svm import SVC
 
@@ -189,26 +188,3 @@ def test_it_works_in_pipelines_and_cross_validation(machine, satimage):
         warnings.simplefilter("error", NotConverged)
         scores = cross_val_score(make_pipeline(StandardScaler(), machine(C=5.0)), X, y, cv=3)
     assert scores.mean() > 0.75
-
-
-@pytest.mark.parametrize("machine", [CrammerSingerSVC, WestonWatkinsSVC, LeeLinWahbaSVC, BredensteinerBennettSVC])
-def test_at_the_comparable_C_two_classes_give_the_binary_machine(machine):
-    random = np.random.default_rng(3)
-    y = np.repeat([0, 1], 30)
-    X = random.normal(size=(60, 4)) + y[:, None]
-    kernel = Gaussian(2.0)
-    binary = SVC(C=3.0, kernel=kernel, tol=1e-8).fit(X, y)
-    found = machine(C=comparable_C(machine, 3.0, 2), kernel=kernel, bias="free", tol=1e-8).fit(X, y)
-    ours, theirs = np.ravel(found.decision_function(X)), binary.decision_function(X)
-    assert ours * np.linalg.norm(theirs) / np.linalg.norm(ours) == pytest.approx(theirs, abs=2e-3)
-
-
-def test_at_the_comparable_C_the_two_machines_that_are_one_agree():
-    random = np.random.default_rng(4)
-    y = np.repeat([0, 1, 2, 3], 25)
-    X = random.normal(size=(100, 4)) + 1.5 * np.eye(4)[y]
-    found = [
-        machine(C=comparable_C(machine, 2.0, 4), kernel=Gaussian(2.0), tol=1e-8).fit(X, y).decision_function(X)
-        for machine in (WestonWatkinsSVC, BredensteinerBennettSVC)
-    ]
-    np.testing.assert_allclose(found[0], found[0].std() / found[1].std() * found[1], atol=2e-3)

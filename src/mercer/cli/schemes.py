@@ -2,8 +2,7 @@
 
 C and sigma are chosen once for every kind of binary machine in a fold and shared by all its schemes, so that schemes
 are compared and not the luck of a search: by exact leave-one-out for least squares, by cross-validation for support
-vector machines, on at most `EXACT` points of the training part, and on all of them where there are no more.  Machines
-with one problem for all classes take the C of the binary ones in their own units (`comparable_C`).
+vector machines, on at most `EXACT` points of the training part, and on all of them where there are no more.
 """
 
 from dataclasses import dataclass, field, replace
@@ -81,9 +80,7 @@ def trained(name: str, wish: Wish, fold: Fold) -> Any:
     known = machines.Choice(base, "given")
     machine = machines.build(wish, known, fold.X, fold.y)
     if kind in WHOLE:
-        kind_of_machine = getattr(single, WHOLE[kind])
-        C = single.comparable_C(kind_of_machine, machine.C, len(np.unique(fold.y)))
-        machine = kind_of_machine(C=C, kernel=machine.kernel, memory=wish.memory)
+        machine = getattr(single, WHOLE[kind])(C=machine.C, kernel=machine.kernel, memory=wish.memory)
     else:
         machine = OutputCode(machine, kind, random_state=wish.seed)
     return machines.train(machine, fold.X, fold.y)

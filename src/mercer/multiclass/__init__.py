@@ -7,7 +7,6 @@ from mercer.multiclass.machines import (
     KernelLogistic,
     LeeLinWahbaSVC,
     WestonWatkinsSVC,
-    comparable_C,
 )
 from mercer.multiclass.multilabel import Multilabel
 from mercer.multiclass.output_code import OutputCode
@@ -22,6 +21,5 @@ __all__ = [
     "OutputCode",
     "WestonWatkinsSVC",
     "audit",
-    "comparable_C",
     "make_code",
 ]

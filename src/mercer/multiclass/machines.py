@@ -217,20 +217,3 @@ class KernelLogistic(ClassMachine):
         f = self._values(X)
         f = f - f.max(axis=1, keepdims=True)
         return np.asarray(f - np.log(np.exp(f).sum(axis=1, keepdims=True)))
-
-
-def comparable_C(machine: type[ClassMachine], C: float, classes: int) -> float:
-    """The C at which a machine with one problem for k classes is regularised like binary machines with C.
-
-    For two classes it is the C that gives the binary machine itself.  Lee, Lin and Wahba's margin of 1/(k - 1) makes
-    their C that much larger in units of the margin, so that 2 C/(k - 1) stands for C.  Bredensteiner and Bennett's
-    machine is that of Weston and Watkins at C/(k + 1/2).
-    """
-    factors = {
-        CrammerSingerSVC: 0.5,
-        WestonWatkinsSVC: 1.0,
-        LeeLinWahbaSVC: 2.0 / (classes - 1),
-        BredensteinerBennettSVC: classes + 0.5,
-        KernelLogistic: 0.5,
-    }
-    return C * factors[machine]
