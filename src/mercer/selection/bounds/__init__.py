@@ -5,6 +5,13 @@ says anything.  None of them trains anything: they take labels, outputs, dual va
 """
 
 from mercer.selection.bounds.capacity import cover, shattered_width, shatters
+from mercer.selection.bounds.constrained import (
+    ball_covering_exponent,
+    ivanov_bound,
+    ivanov_deviation,
+    structural_bound,
+    tikhonov_radius,
+)
 from mercer.selection.bounds.leave_one_out import (
     interval,
     jaakkola_haussler,
@@ -13,6 +20,7 @@ from mercer.selection.bounds.leave_one_out import (
     support_vector_count,
     xi_alpha,
 )
+from mercer.selection.bounds.lower import agnostic_lower_bound, coin_error, covering_floor, vc_lower_bound
 from mercer.selection.bounds.margin import (
     convex_combination,
     covered_margin,
@@ -59,12 +67,16 @@ __all__ = [
     "Ball",
     "Bound",
     "admissible",
+    "agnostic_lower_bound",
     "bagged_stability",
+    "ball_covering_exponent",
     "coded_leave_one_out",
+    "coin_error",
     "convex_combination",
     "cover",
     "covered_margin",
     "covering_exponent",
+    "covering_floor",
     "decision_gaps",
     "decode",
     "enclosing_ball",
@@ -72,6 +84,8 @@ __all__ = [
     "fat_shattering",
     "fat_shattering_absolute",
     "interval",
+    "ivanov_bound",
+    "ivanov_deviation",
     "jaakkola_haussler",
     "largest_loss",
     "largest_output",
@@ -95,13 +109,16 @@ __all__ = [
     "span_bound",
     "span_estimate",
     "stability_bound",
+    "structural_bound",
     "support_vector_count",
     "tikhonov",
+    "tikhonov_radius",
     "tikhonov_risk",
     "training_error",
     "uniform_margin_bound",
     "uniform_stability",
     "vapnik_bound",
     "vc_bound",
+    "vc_lower_bound",
     "xi_alpha",
 ]

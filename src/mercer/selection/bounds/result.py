@@ -7,16 +7,17 @@ from typing import Any, Literal
 from mercer.errors import InvalidInput
 
 Definition = Literal["remove", "replace"]
+Side = Literal["upper", "lower"]
 
 
 @dataclass(frozen=True)
 class Bound:
-    """An upper bound.
+    """An upper bound, or a lower one.
 
     value: the number; assumptions: what the theorem needs of data and machine; failed: those of them that are seen not
     to hold, in which case the number is a heuristic and no bound; trivial: the value known beforehand (1 for an error
-    rate); confidence: 1 - delta where it holds with that probability only, None where it always holds; details: parts
-    of the number, by name.
+    rate); confidence: the probability with which it holds (1 - delta for most), None where it always holds; details:
+    parts of the number, by name; side: whether the true number is at most ("upper") or at least ("lower") this one.
     """
 
     value: float
@@ -25,11 +26,12 @@ class Bound:
     trivial: float = 1.0
     failed: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    side: Side = "upper"
 
     @property
     def vacuous(self) -> bool:
         """Whether the number is no better than what is known without looking."""
-        return not self.value < self.trivial
+        return not (self.value < self.trivial if self.side == "upper" else self.value > self.trivial)
 
     @property
     def holds(self) -> bool:
@@ -41,7 +43,8 @@ class Bound:
 
     def __str__(self) -> str:
         chance = "" if self.confidence is None else f" with probability {self.confidence:g}"
-        lines = [f"at most {self.value:.4g}{chance}{' (vacuous)' if self.vacuous else ''}"]
+        most = "at most" if self.side == "upper" else "at least"
+        lines = [f"{most} {self.value:.4g}{chance}{' (vacuous)' if self.vacuous else ''}"]
         lines += [f"  assumes: {text}" for text in self.assumptions]
         lines += [f"  FAILS: {text}" for text in self.failed]
         return "\n".join(lines)
