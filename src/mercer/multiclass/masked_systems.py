@@ -112,29 +112,31 @@ def solve(
     inverse = Preconditioner(_Part(K, constant, single), 1.0 / C, layout, np.random.default_rng(seed))
     system = _System(A, np.float32(1.0 / C), inverse, used.astype(np.float32), bias == "free")
 
-    a, residual, steps = np.zeros_like(targets), targets, 0
-    gaps = np.full(len(targets), np.inf)
+    a, residual, gaps, steps = np.zeros_like(targets), targets, np.full(len(targets), np.inf), 0
     for _ in range(MOST_RUNS):
         wanted = float(np.sqrt(0.1 * tol / min(1.0, gaps.max())))  # of the norm of the residual in P^-1
         step, count = system.iterate(residual.astype(np.float32), wanted)
         steps += count
         a += step
         if bias == "free":
-            a -= used * (np.einsum("an,an->a", used, a) / np.einsum("an,an->a", used, used))[:, None]
+            a -= used * (_dots(used, a) / _dots(used, used))[:, None]
         c = np.ascontiguousarray((a * scale).T)
         f = _product(K, c) + constant * c.sum(axis=0)
-        errors = np.where(Y != 0, Y - f, 0.0)
-        b = np.zeros(len(a))
-        if bias == "free":
-            b = (used.T**2 * errors).sum(axis=0) / (used**2).sum(axis=1)
-            errors -= np.where(Y != 0, b, 0.0)
-        residual = (errors * scale[:, None]).T - a / C
-        gap = 0.5 * C * np.einsum("an,an->a", residual, residual)
-        primal = 0.5 * C * ((errors * scale[:, None]) ** 2).sum(axis=0) + 0.5 * np.einsum("na,na->a", c, f)
-        gaps = gap / np.maximum(primal - 0.5 * gap, np.finfo(np.float64).tiny)
+        residual, b, gaps = _certificate(a, (f * scale[:, None]).T, targets, used, C, bias == "free")
         if np.all(gaps <= tol):
             return Machines(c, c.sum(axis=0) if constant else b, gaps, steps)
     raise Stalled
+
+
+def _certificate(a: Array, f: Array, targets: Array, used: Array, C: float, free: bool) -> tuple[Array, Array, Array]:
+    """Residuals (F, n), the biases that make the gaps smallest, and the relative gaps (F,), all rows scaled alike."""
+    errors = np.where(used != 0, targets - f, 0.0)
+    b = _dots(used, errors) / _dots(used, used) if free else np.zeros(len(a))
+    errors -= b[:, None] * used
+    residual = errors - a / C
+    gap = 0.5 * C * _dots(residual, residual)
+    primal = 0.5 * C * _dots(errors, errors) + 0.5 * _dots(a, f)
+    return residual, b, gap / np.maximum(primal - 0.5 * gap, np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,7 @@ def _product(K: NDArray[Any], c: Array) -> Array:
     return f
 
 
-def _dots(a: Single, b: Single) -> Single:
+def _dots(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Inner products (F,) of the rows."""
     return np.asarray(np.einsum("an,an->a", a, b))
 
