@@ -141,9 +141,7 @@ def _in_fresh_child(module: str, task: str, name: str, smoke: bool, answer: Any)
     _in_child(found, name, smoke, answer)
 
 
-def measure_apart(
-    task: Task, name: str, smoke: bool, limit: float | None, module: str | None = None
-) -> dict[str, Any]:
+def measure_apart(task: Task, name: str, smoke: bool, limit: float | None, module: str | None = None) -> dict[str, Any]:
     """One measurement in a process of its own, stopped when it passes the time limit.
 
     A task that stands in the TASKS of `module` is run by a new interpreter: thread pools of BLAS survive a fork badly,

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,7 @@ def iterations(data: dict[str, tuple[Array, Array]], draws: int, adult: int, kep
     rows, ours, printed = [], [], []
     for name, (X, y) in data.items():
         size, times = (adult, min(draws, 3)) if name == "adu" else (2 * len(y) // 3, draws)
-        each = np.array(kept(f"5.1 {name}", lambda: iterations_on(name, X, y, times, size)))  # noqa: B023
+        each = np.array(kept(f"5.1 {name}", partial(iterations_on, name, X, y, times, size)))
         ours.append(each)
         printed.append(np.array(PRINTED_ITERATIONS[name]))
         pairs = [f"{a:g}/{b:g}" for a, b in [*PRINTED_ITERATIONS[name], *np.median(each, axis=0)]]
@@ -422,7 +423,7 @@ def areas(data: dict[str, tuple[Array, Array]], draws: int, adult: int, kept: Ke
     off = []
     for name, (X, y) in data.items():
         size, times = (adult, few) if name == "adu" else (2 * len(y) // 3, draws)
-        mean = kept(f"5.3 {name}", lambda: areas_on(name, X, y, times, size))  # noqa: B023
+        mean = kept(f"5.3 {name}", partial(areas_on, name, X, y, times, size))
         in_order = mean["in order"][0]
         r, p, by_pivots, by_pivots_se, by_nystrom, by_nystrom_se, full = PRINTED_AREAS[name]
         ranks.append(
@@ -523,7 +524,7 @@ def slopes(sizes: Sequence[int], ranks: Sequence[int], repeats: int, kept: Kept)
     m, n = ranks[1], sizes[-2]
     rows, grown = [], {}
     for name, (stated, *_) in TRAINING.items():
-        over_n, over_m = kept(f"5.4 {name}", lambda: growth(name, sizes, ranks, repeats))  # noqa: B023
+        over_n, over_m = kept(f"5.4 {name}", partial(growth, name, sizes, ranks, repeats))
         grown[name] = [slope(x, [run[k] for run in runs]) for x, runs in ((sizes, over_n), (ranks, over_m))
                        for k in (0, 1)]  # fmt: skip
         rows.append(

@@ -203,7 +203,8 @@ def steps(points: Data, limits: Sequence[int], degree: int = 4) -> Arrays:
         base = SVC(C=1.0, kernel="poly", degree=degree, gamma=1.0, coef0=1.0, max_iter=limit)
         model = OutputCode(base, "ova", "loss").fit(X, y)
         found[f"error_{limit}"] = np.array(np.mean(model.predict(X_new) != y_new))
-        solutions = getattr(model.bank_, "machine").solution_  # noqa: B009
+        bank: Any = model.bank_
+        solutions = bank.machine.solution_
         found[f"gaps_{limit}"] = np.array([solution.relative_gap for solution in solutions])
         found[f"converged_{limit}"] = np.array([solution.converged for solution in solutions])
     return found

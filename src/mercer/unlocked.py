@@ -53,14 +53,24 @@ def invert(A: Matrix) -> bool:
     """Write the inverse of A (n, n) over it, both triangles; False where A is not positive definite."""
     if not factorise(A):
         return False
-    info, n = ctypes.c_int(0), ctypes.c_int(len(A))
-    _function("potri", A)(_side(A), n, A.ctypes.data, n, info)
+    invert_factored(A)
+    return True
+
+
+def invert_factored(L: Matrix) -> None:
+    """Write (L L')^-1, both triangles, over a factor L (n, n) of `factorise`."""
+    info, n = ctypes.c_int(0), ctypes.c_int(len(L))
+    _function("potri", L)(_side(L), n, L.ctypes.data, n, info)
+    mirror(L)
+
+
+def mirror(A: Matrix) -> None:
+    """Write the lower triangle of A (n, n) over the upper one."""
     for start in range(0, len(A), MIRRORED):
         stop = start + MIRRORED
         A[:start, start:stop] = A[start:stop, :start].T
         corner = np.tril(A[start:stop, start:stop])
         A[start:stop, start:stop] = corner + np.tril(corner, -1).T
-    return info.value == 0
 
 
 def _check_rows(L: Matrix, B: Matrix) -> None:

@@ -60,9 +60,7 @@ def command(checkpoint: Path, out: Path, kill_at: int, loss: str, method: str) -
     ("loss", "method", "kills"),
     [("square", "sample", (35, 17)), ("square", "direct", (14, 9)), ("logistic", "sample", (35, 17))],
 )
-def test_a_killed_run_resumes_to_the_same_model(
-    tmp_path: Path, loss: str, method: str, kills: tuple[int, int]
-) -> None:
+def test_a_killed_run_resumes_to_the_same_model(tmp_path: Path, loss: str, method: str, kills: tuple[int, int]) -> None:
     checkpoint, out = tmp_path / "state.npz", tmp_path / "model.npz"
     whole = tmp_path / "whole.npz"
     subprocess.run(command(tmp_path / "other.npz", whole, 0, loss, method), check=True, timeout=120)

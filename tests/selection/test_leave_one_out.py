@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from mercer.errors import Infeasible, InvalidInput, NotPositiveDefinite
 from mercer.selection.leave_one_out import inverse_diagonal, leave_one_out, linear_leave_one_out
+from tests.selection.bordered_cases import BORDERS, problem, without
 
 
 def kernel_matrix(X, Z, sigma=1.5):
@@ -14,33 +15,8 @@ def kernel_matrix(X, Z, sigma=1.5):
 
 
 def retrained(K, Y, ridge, weights, P):
-    """Predictions of the machine trained without each point in turn, by dense solves of the bordered system."""
-    n, k = Y.shape
-    q = P.shape[1]
-    predictions = np.empty((n, k))
-    for i in range(n):
-        keep = np.flatnonzero((np.arange(n) != i) & (weights > 0))
-        m = len(keep)
-        system = np.zeros((m + q, m + q))
-        system[:m, :m] = K[np.ix_(keep, keep)] + np.diag(ridge / weights[keep])
-        system[:m, m:] = P[keep]
-        system[m:, :m] = P[keep].T
-        solution = np.linalg.solve(system, np.concatenate([Y[keep], np.zeros((q, k))]))
-        predictions[i] = K[i, keep] @ solution[:m] + P[i] @ solution[m:]
-    return predictions
-
-
-def problem(seed, n=24, d=3, k=3):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    return X, rng.standard_normal((n, k)), rng.uniform(0.2, 3.0, n)
-
-
-BORDERS = {
-    "none": lambda X: np.empty((len(X), 0)),
-    "free": lambda X: np.ones((len(X), 1)),
-    "semiparametric": lambda X: np.column_stack([np.ones(len(X)), X[:, 0]]),
-}
+    """Predictions of the machine trained without each point in turn."""
+    return np.array([without([i], i, K, Y, ridge, weights, P) for i in range(len(Y))])
 
 
 @pytest.mark.parametrize("border", BORDERS)
@@ -49,7 +25,7 @@ BORDERS = {
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**6), ridge=st.sampled_from([1e-2, 0.3, 20.0]))
 def test_leave_one_out_equals_retraining(border, weighted, constant, seed, ridge):
-    X, Y, w = problem(seed)
+    X, Y, w = problem(seed, 24, 3)
     weights = {"equal": np.ones(len(X)), "weighted": w, "zeros": np.where(np.arange(len(X)) % 5 == 0, 0.0, w)}[weighted]
     P = BORDERS[border](X)
     K = kernel_matrix(X, X)
@@ -60,7 +36,7 @@ def test_leave_one_out_equals_retraining(border, weighted, constant, seed, ridge
 
 @pytest.mark.parametrize("border", ["none", "free"])
 def test_linear_machine_through_features_equals_the_kernel_form(border):
-    X, Y, w = problem(3, n=40, d=5)
+    X, Y, w = problem(3, 40, 5)
     w[::7] = 0
     P = BORDERS[border](X)
     thin = linear_leave_one_out(X, Y, 0.7, weights=w, border=P)
@@ -70,7 +46,7 @@ def test_linear_machine_through_features_equals_the_kernel_form(border):
 
 
 def test_coefficients_and_border_solve_the_bordered_system():
-    X, Y, w = problem(4)
+    X, Y, w = problem(4, 24, 3)
     K, P = kernel_matrix(X, X), BORDERS["semiparametric"](X)
     found = leave_one_out(K, Y, 0.2, weights=w, border=P)
     np.testing.assert_allclose(
@@ -80,7 +56,7 @@ def test_coefficients_and_border_solve_the_bordered_system():
 
 
 def test_the_printed_formula_with_the_inverse_in_place_of_the_hat_matrix_is_wrong():
-    X, Y, _ = problem(5)
+    X, Y, _ = problem(5, 24, 3)
     K = kernel_matrix(X, X)
     r = 0.1
     G = np.linalg.inv(K + r * np.eye(len(K)))
@@ -93,7 +69,7 @@ def test_the_printed_formula_with_the_inverse_in_place_of_the_hat_matrix_is_wron
 
 
 def test_generalised_cross_validation_is_leave_one_out_with_mean_leverage():
-    X, Y, w = problem(6)
+    X, Y, w = problem(6, 24, 3)
     K, P, r = kernel_matrix(X, X), BORDERS["free"](X), 0.4
     n = len(K)
     M = np.block([[K + np.diag(r / w), P], [P.T, np.zeros((1, 1))]])
@@ -133,7 +109,7 @@ def test_diagonal_of_the_inverse_from_the_factor():
 
 
 def test_input_is_kept_unless_overwriting_is_allowed():
-    X, Y, _ = problem(7)
+    X, Y, _ = problem(7, 24, 3)
     K = kernel_matrix(X, X)
     before = K.copy()
     leave_one_out(K, Y, 0.1, border=np.ones((len(K), 1)))
@@ -141,21 +117,21 @@ def test_input_is_kept_unless_overwriting_is_allowed():
 
 
 def test_interpolation_without_ridge_is_left_out_exactly():
-    X, Y, _ = problem(8, n=10)
+    X, Y, _ = problem(8, 10, 3)
     K = kernel_matrix(X, X, sigma=0.5)
     expected = retrained(K, Y, 0.0, np.ones(10), np.empty((10, 0)))
     np.testing.assert_allclose(leave_one_out(K, Y, 0.0).predictions, expected, rtol=1e-8, atol=1e-8)
 
 
 def test_singular_matrix_without_ridge_is_refused_with_a_remedy():
-    X, Y, _ = problem(9)
+    X, Y, _ = problem(9, 24, 3)
     X[1] = X[0]
     with pytest.raises(NotPositiveDefinite, match="lower C"):
         leave_one_out(kernel_matrix(X, X), Y, 0.0)
 
 
 def test_duplicates_with_conflicting_targets_equal_retraining():
-    X, Y, _ = problem(10)
+    X, Y, _ = problem(10, 24, 3)
     X[1], Y[1] = X[0], -Y[0]
     K, P = kernel_matrix(X, X), np.ones((len(X), 1))
     expected = retrained(K, Y, 1e-6, np.ones(len(X)), P)
@@ -182,7 +158,7 @@ def test_dependent_border_and_bad_weights_and_shapes_are_named():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_conditionally_positive_definite_kernel_equals_retraining(weighted):
-    X, Y, w = problem(11)
+    X, Y, w = problem(11, 24, 3)
     w = np.where(np.arange(len(X)) % 5 == 0, 0.0, w) if weighted else np.ones(len(X))
     K, P = -np.sqrt(1.0 + np.sum((X[:, None] - X) ** 2, axis=2)), np.ones((len(X), 1))
     found = leave_one_out(K, Y, 0.3, weights=w, border=P, projected=True)

@@ -10,34 +10,17 @@ from mercer.errors import Infeasible, InvalidInput, NotPositiveDefinite
 from mercer.selection import leave_two_out as module
 from mercer.selection.leave_one_out import leave_one_out
 from mercer.selection.leave_two_out import leave_two_out, nested, nested_leave_one_out
+from tests.selection.bordered_cases import BORDERS, problem, without
 
 
 def gaussian(X, sigma=1.5):
     return np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / (2 * sigma**2))
 
 
-def without(out, j, K, Y, ridge, weights, P):
-    """What the machine trained without the points `out` says about point j, by a dense solve: (k,)."""
-    k = Y.shape[1]
-    keep = np.setdiff1d(np.flatnonzero(weights > 0), out)
-    m, q = len(keep), P.shape[1]
-    system = np.zeros((m + q, m + q))
-    system[:m, :m] = K[np.ix_(keep, keep)] + np.diag(ridge / weights[keep])
-    system[:m, m:], system[m:, :m] = P[keep], P[keep].T
-    solution = np.linalg.solve(system, np.concatenate([Y[keep], np.zeros((q, k))]))
-    return K[j, keep] @ solution[:m] + P[j] @ solution[m:]
-
-
 def retrained(K, Y, ridge, weights, P):
     """All pairs (n, n, k), and one point left out on the diagonal."""
     n = len(Y)
     return np.array([[without([i, j], j, K, Y, ridge, weights, P) for j in range(n)] for i in range(n)])
-
-
-def problem(seed, n=14, d=2, k=3):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    return X, rng.standard_normal((n, k)), rng.uniform(0.2, 3.0, n)
 
 
 def classes(seed, n=15, k=3, noise=0.8):
@@ -48,20 +31,13 @@ def classes(seed, n=15, k=3, noise=0.8):
     return X, labels, np.where(labels[:, None] == np.arange(k), 1.0, -1.0)
 
 
-BORDERS = {
-    "none": lambda X: np.empty((len(X), 0)),
-    "free": lambda X: np.ones((len(X), 1)),
-    "semiparametric": lambda X: np.column_stack([np.ones(len(X)), X[:, 0]]),
-}
-
-
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("weighted", ["equal", "weighted", "zeros"])
 @pytest.mark.parametrize("constant", [0.0, 1.0])
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 10**6), ridge=st.sampled_from([1e-2, 0.3, 20.0]))
 def test_leave_two_out_equals_retraining(border, weighted, constant, seed, ridge):
-    X, Y, w = problem(seed)
+    X, Y, w = problem(seed, 14, 2)
     weights = {"equal": np.ones(len(X)), "weighted": w, "zeros": np.where(np.arange(len(X)) % 4 == 0, 0.0, w)}[weighted]
     K, P = gaussian(X), BORDERS[border](X)
     found = leave_two_out(K, Y, ridge, weights=None if weighted == "equal" else weights, border=P, constant=constant)
@@ -72,7 +48,7 @@ def test_leave_two_out_equals_retraining(border, weighted, constant, seed, ridge
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_conditionally_positive_definite_kernel_equals_retraining(weighted):
-    X, Y, w = problem(1)
+    X, Y, w = problem(1, 14, 2)
     w = np.where(np.arange(len(X)) % 4 == 0, 0.0, w) if weighted else np.ones(len(X))
     K, P = -np.sqrt(1.0 + np.sum((X[:, None] - X) ** 2, axis=2)), np.ones((len(X), 1))
     found = leave_two_out(K, Y, 0.3, weights=w, border=P, projected=True)
@@ -80,7 +56,7 @@ def test_a_conditionally_positive_definite_kernel_equals_retraining(weighted):
 
 
 def test_duplicates_with_conflicting_targets_equal_retraining():
-    X, Y, w = problem(2)
+    X, Y, w = problem(2, 14, 2)
     X[1], Y[1] = X[0], -Y[0]
     X[2], Y[2] = X[0], Y[0]
     K, P = gaussian(X), np.ones((len(X), 1))
@@ -89,7 +65,7 @@ def test_duplicates_with_conflicting_targets_equal_retraining():
 
 
 def test_one_point_left_out_is_that_of_its_neighbour_file():
-    X, Y, w = problem(3)
+    X, Y, w = problem(3, 14, 2)
     P = np.ones((len(X), 1))
     found = leave_two_out(gaussian(X), Y, 0.2, weights=w, border=P).once
     expected = leave_one_out(gaussian(X), Y, 0.2, weights=w, border=P)
@@ -271,7 +247,7 @@ def test_bad_input_is_named():
 
 
 def test_a_function_that_only_two_points_know_is_refused():
-    X, Y, _ = problem(11)
+    X, Y, _ = problem(11, 14, 2)
     border = np.zeros((len(X), 1))
     border[:2] = 1.0
     with pytest.raises(Infeasible, match="some pair of points"):

@@ -146,6 +146,12 @@ def eliminate(solved: Array, columns: Array, q: int) -> tuple[Array, Array, Arra
     return solved[:, q:] - solved[:, :q] @ b, b, U
 
 
+def check_ridge(ridge: float) -> None:
+    """Refuse a ridge that is negative or not finite."""
+    if not ridge >= 0 or not np.isfinite(ridge):
+        raise InvalidInput(f"ridge must be a finite number, at least 0; it is {ridge!r}.")
+
+
 def cholesky(matrix: Array, ridge: float) -> Array:
     """Lower Cholesky factor of A + r I, written over the lower triangle of A, which is contiguous."""
     n = matrix.shape[0]

@@ -16,9 +16,10 @@ from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import blas, cho_solve, lapack
+from scipy.linalg import blas, cho_solve
 from scipy.special import expit
 
+from mercer import unlocked
 from mercer.selection.bordered import Array, Bordered, bordered, cholesky, eliminate
 from mercer.selection.leave_one_out import LeaveOneOut, summarise
 
@@ -102,8 +103,8 @@ def evaluate(
     columns = system.columns
     factor = cholesky(system.matrix, ridge)
     solved = cho_solve((factor, True), columns, check_finite=False)
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    G = _mirrored(inverse)
+    unlocked.invert_factored(factor)
+    G = factor
     point = summarise(system, columns, ridge, solved, np.diagonal(G).copy())
     a, _, U = eliminate(solved, columns, q)
     if q:
@@ -155,15 +156,7 @@ def _congruence(G: Array, beta: Array) -> Array:
             part = np.asfortranarray(G[:, chosen] * np.sqrt(sign * beta[chosen]))
             product = blas.dsyrk(sign, part, lower=1)
             total = product if total is None else total + product
-    return np.zeros_like(G) if total is None else _mirrored(total)
-
-
-def _mirrored(lower: Array) -> Array:
-    """The symmetric matrix whose lower triangle is given, in the same memory."""
-    n = lower.shape[0]
-    for start in range(0, n, 512):
-        stop = min(start + 512, n)
-        lower[start:stop, stop:] = lower[stop:, start:stop].T
-        block = np.tril(lower[start:stop, start:stop])
-        lower[start:stop, start:stop] = block + np.tril(block, -1).T
-    return lower
+    if total is None:
+        return np.zeros_like(G)
+    unlocked.mirror(total)
+    return total

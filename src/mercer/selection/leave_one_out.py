@@ -24,7 +24,7 @@ from scipy.linalg import cho_solve, eigh
 
 from mercer import unlocked
 from mercer.errors import InvalidInput
-from mercer.selection.bordered import Array, Bordered, bordered, cholesky, eliminate
+from mercer.selection.bordered import Array, Bordered, bordered, check_ridge, cholesky, eliminate
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,7 @@ def leave_one_out(
     kernel value, 1 for a penalised bias; weights (n,): the ridge of point i is r / w_i; projected: K is positive
     definite only on vectors orthogonal to the border; overwrite: the memory of K is reused.  Costs 2/3 n^3 operations.
     """
-    if not ridge >= 0 or not np.isfinite(ridge):
-        raise InvalidInput(f"ridge must be a finite number, at least 0; it is {ridge!r}.")
+    check_ridge(ridge)
     system = bordered(K, Y, weights=weights, border=border, constant=constant, projected=projected, overwrite=overwrite)
     columns = system.columns
     factor = cholesky(system.matrix, ridge)

@@ -21,12 +21,11 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lapack
 
-from mercer import threads
+from mercer import threads, unlocked
 from mercer.compiled import loop
 from mercer.errors import Infeasible, InvalidInput
-from mercer.selection.bordered import Array, Bordered, bordered, cholesky, eliminate
+from mercer.selection.bordered import Array, Bordered, bordered, check_ridge, cholesky, eliminate
 from mercer.selection.leave_one_out import LeaveOneOut, error_rate, summarise
 
 Index = NDArray[np.intp]
@@ -111,15 +110,16 @@ def leave_two_out(
     The arguments are those of `leave_one_out`.  Costs n^3 operations and two matrices of memory; the pairs themselves
     are computed when they are asked for.
     """
-    if not ridge >= 0 or not np.isfinite(ridge):
-        raise InvalidInput(f"ridge must be a finite number, at least 0; it is {ridge!r}.")
+    check_ridge(ridge)
     system = bordered(K, Y, weights=weights, border=border, constant=constant, projected=projected, overwrite=overwrite)
     m, q = system.border.shape
     if m < q + 2:
         raise InvalidInput(
             f"leave-two-out needs two points of positive weight more than functions outside the penalty: {m} and {q}."
         )
-    inverse = full_inverse(cholesky(system.matrix, ridge))
+    factor = cholesky(system.matrix, ridge)
+    unlocked.invert_factored(factor)
+    inverse = factor.T  # symmetric, and now in C order
     solved = inverse @ system.columns
     once = summarise(system, system.columns, ridge, solved, np.diagonal(inverse).copy())
     a, _, U = eliminate(solved, system.columns, q)
@@ -127,14 +127,6 @@ def leave_two_out(
     place = np.empty(len(once.targets), dtype=np.intp)
     place[system.used], place[system.unused] = np.arange(m), -1 - np.arange(len(system.unused))
     return LeaveTwoOut(once, inverse, np.ascontiguousarray(a), system.scale, place, _reach(system, inverse, solved))
-
-
-def full_inverse(factor: Array) -> Array:
-    """(L L')^-1 (n, n), C-contiguous, from the lower Cholesky factor, which is overwritten."""
-    lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    inverse = np.ascontiguousarray(np.tril(lower))
-    inverse += np.tril(inverse, -1).T
-    return inverse
 
 
 def _reach(system: Bordered, G: Array, solved: Array) -> Array:

@@ -29,6 +29,7 @@ from mercer.errors import InvalidInput
 from mercer.losses import Loss
 from mercer.selection.bounds.margin import covering_exponent, fat_shattering
 from mercer.selection.bounds.result import Bound, assumed, check_confidence, check_positive
+from mercer.selection.bounds.stability import highest, steepest
 
 
 def ball_covering_exponent(radius: float, eps: float, d: int) -> Bound:
@@ -73,9 +74,7 @@ def ivanov_bound(
     check_positive(C=C, n=n, kappa=kappa, targets=targets)
     confidence = check_confidence(delta)
     radius = kappa * math.sqrt(C)
-    y, f = np.meshgrid([-targets, targets], [-radius, radius])
-    sigma = loss.lipschitz if np.isfinite(loss.lipschitz) else float(np.max(np.abs(loss.slope(y, f))))
-    largest = float(np.max(loss.value(y, f)))
+    sigma, largest = steepest(loss, radius, targets), highest(loss, radius, targets)
 
     def power(eps: float) -> float:
         """The logarithm of the right side, less that of delta."""

@@ -56,17 +56,24 @@ def largest_output(loss: Loss, lam: float, kappa: float, targets: float = 1.0) -
 
 def admissible(loss: Loss, lam: float, kappa: float, targets: float = 1.0) -> float:
     """sigma: the largest slope of the loss over reachable outputs."""
-    if np.isfinite(loss.lipschitz):
-        return loss.lipschitz
-    # The slope of a convex loss is largest at an end of the interval of outputs, for a target at an end of its own.
-    end = largest_output(loss, lam, kappa, targets)
-    y, f = np.meshgrid([-targets, targets], [-end, end])
-    return float(np.max(np.abs(loss.slope(y, f))))
+    return steepest(loss, largest_output(loss, lam, kappa, targets), targets)
 
 
 def largest_loss(loss: Loss, lam: float, kappa: float, targets: float = 1.0) -> float:
     """M: the largest loss over reachable outputs."""
-    end = largest_output(loss, lam, kappa, targets)
+    return highest(loss, largest_output(loss, lam, kappa, targets), targets)
+
+
+def steepest(loss: Loss, end: float, targets: float) -> float:
+    """The largest slope of a convex loss over outputs |f| <= end and targets |y| <= targets: both lie at their ends."""
+    if np.isfinite(loss.lipschitz):
+        return loss.lipschitz
+    y, f = np.meshgrid([-targets, targets], [-end, end])
+    return float(np.max(np.abs(loss.slope(y, f))))
+
+
+def highest(loss: Loss, end: float, targets: float) -> float:
+    """The largest value of a convex loss over outputs |f| <= end and targets |y| <= targets."""
     y, f = np.meshgrid([-targets, targets], [-end, end])
     return float(np.max(loss.value(y, f)))
 
