@@ -53,7 +53,7 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 test: lint types
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --durations 15
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --durations 15
 
 demo: $(VENV)/.installed
 	$(BIN)/mercer demo

@@ -93,7 +93,12 @@ def headline() -> list[dict[str, Any]]:
 
 def peak_of(what: str) -> float:
     """Extra memory of one product, in MiB, from a process that does nothing else."""
-    output = subprocess.run([sys.executable, __file__, "--peak", what], check=True, capture_output=True, text=True)
+    output = subprocess.run(
+        [sys.executable, __file__, "--peak", what, *(["--smoke"] if SMOKE else [])],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return float(output.stdout.split()[-1])
 
 

@@ -86,7 +86,7 @@ def fit_ridge(data: Split) -> harness.Figures:
 def path_mercer(data: Split) -> harness.Figures:
     X, y, X_test, y_test = data
     machine = LSSVR(C=C_VALUES, kernel=KERNEL, bias="none").fit(X, y)
-    return {"R2": machine.score(X_test, y_test), "C": machine.C_, "road": machine.path_.road}
+    return {"R2": machine.score(X_test, y_test), "C": machine.C_, "method": machine.path_.method}
 
 
 def path_grid(data: Split) -> harness.Figures:

@@ -18,7 +18,7 @@ from benchmarks import harness
 from mercer.data import benchmark, sample
 from mercer.gram import Gram
 from mercer.kernels import Gaussian
-from mercer.lowrank import rectangle
+from mercer.solvers.streamed import rectangle
 
 KERNEL = Gaussian(sigma=4.0)
 CLASSES = 7

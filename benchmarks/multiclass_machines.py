@@ -21,7 +21,7 @@ from mercer import SVC
 from mercer.data import benchmark
 from mercer.gram import Gram
 from mercer.kernels import Linear
-from mercer.multiclass.machines import CrammerSingerSVC, KernelLogistic, LeeLinWahbaSVC, WestonWatkinsSVC
+from mercer.multiclass.single_problem import CrammerSingerSVC, KernelLogistic, LeeLinWahbaSVC, WestonWatkinsSVC
 from mercer.problems.multiclass import CrammerSinger
 
 C = 10.0

@@ -108,7 +108,7 @@ def one_width(data: Any) -> dict[str, Any]:
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        machine = tuned.TunedSVC(C=prices(n), sigma=[median_sigma(X)], folds=2 * n, early_stop=False).fit(X, y)
+        machine = tuned.TunedSVC(C=costs(n), sigma=[median_sigma(X)], folds=2 * n, early_stop=False).fit(X, y)
     return {"seconds": time.perf_counter() - started, "accuracy": machine.score(Z, t), "C": machine.best_params_["C"]}
 
 
@@ -116,10 +116,10 @@ def torchkm(data: Any) -> dict[str, Any]:
     X, y, Z, t, n = data
     high = max(y)
     signs, truth = np.where(y == high, 1.0, -1.0), np.where(t == high, 1.0, -1.0)
-    return peers.torchkm_svm(X, signs, Z, truth, C_values=prices(n), folds=2 * n, sigma=median_sigma(X))
+    return peers.torchkm_svm(X, signs, Z, truth, C_values=costs(n), folds=2 * n, sigma=median_sigma(X))
 
 
-def prices(n: int) -> Any:
+def costs(n: int) -> Any:
     return np.geomspace(1e-2, 1e2, 5 * n)
 
 

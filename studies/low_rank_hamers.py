@@ -30,9 +30,9 @@ from mercer.gram import Gram
 from mercer.kernels import Gaussian, Precomputed
 from mercer.lowrank import choose
 from mercer.lowrank.feature_map import triangular_map
-from mercer.lowrank.forms import fixed_size, incomplete_cholesky, nystrom, predict, rectangle
+from mercer.lowrank.least_squares_forms import fixed_size, incomplete_cholesky, nystrom, predict, rectangle
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers import cholesky, minres, symmlq
+from mercer.solvers.linear import cholesky, minres, symmlq
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

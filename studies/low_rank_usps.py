@@ -29,9 +29,9 @@ from mercer.gram import Gram
 from mercer.kernels import Gaussian
 from mercer.lowrank import Landmarks, choose
 from mercer.lowrank.feature_map import triangular_map
-from mercer.lowrank.forms import nystrom, predict, rectangle, subset
+from mercer.lowrank.least_squares_forms import nystrom, predict, rectangle, subset
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers import cholesky
+from mercer.solvers.linear import cholesky
 
 Array = NDArray[np.float64]
 METHODS = ("subset", "subset, lambda kept", "rectangle", "nystrom", "nystrom, projected")

@@ -23,12 +23,15 @@ from mercer.gram import Gram
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.kernels.base import Kernel
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers import block_conjugate_gradient, conjugate_gradient, stationary
-from mercer.solvers.linear_system import LinearSystem
+from mercer.solvers.linear import block_conjugate_gradient, conjugate_gradient, stationary
+from mercer.solvers.linear.system import LinearSystem
+from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-10
-LIMIT = 60_000
+LIMIT = 60_000  # iterations of SSOR
+KRYLOV_LIMIT, PLAIN_LIMIT = 5000, 500
+KRYLOV, PLAIN = f"> {KRYLOV_LIMIT}", f"> {PLAIN_LIMIT}"
 
 PRINTED_SSOR = {
     "acr": 55, "bld": 21157, "ger": 298, "hea": 169, "ion": 197, "pid": 44339, "snr": 60, "ttt": 16, "wbc": 3183,
@@ -58,17 +61,18 @@ def kernels(d: int, gamma_linear: float, gamma_rbf: float, sigma2: float) -> lis
     ]
 
 
-def plain_block(problem: LeastSquares, limit: int = 500) -> tuple[int | None, int | None]:
+def plain_block(problem: LeastSquares, limit: int = PLAIN_LIMIT) -> tuple[float, float]:
     """O'Leary's block conjugate gradients as the thesis prints them, with no care for rank.
 
-    Returns the iterations to relative residual 1e-10 in both columns (None: never within `limit`), and the iteration
-    at which the residual block lost its rank, cond(R'R) > 1e14; both columns of T have the same length.
+    Returns the iterations to relative residual 1e-10 in both columns (infinite: not within `limit`; NaN: it broke
+    down, on a singular 2 x 2 system or by overflow), and the iteration at which the residual block lost its rank,
+    cond(R'R) > 1e14 (infinite: never); both columns of T have the same length.
     """
     system = LinearSystem(problem)
     T, Z = system.T, np.zeros_like(system.T)
     R = -T.copy()
     P = -R
-    lost = None
+    lost = np.inf
     first = np.linalg.norm(T, axis=0)
     for iteration in range(1, limit + 1):
         HP = system.dot(P)
@@ -79,16 +83,21 @@ def plain_block(problem: LeastSquares, limit: int = 500) -> tuple[int | None, in
             R = R + HP @ tau
             beta = np.linalg.solve(before, R.T @ R)
         except np.linalg.LinAlgError:
-            return None, lost or iteration
+            return np.nan, min(lost, iteration)
         P = -R + P @ beta
         norms = np.linalg.norm(R, axis=0)
         if not np.isfinite(norms).all():
-            return None, lost or iteration
-        if lost is None and np.linalg.cond(R.T @ R) > 1e14:
+            return np.nan, min(lost, iteration)
+        if np.isinf(lost) and np.linalg.cond(R.T @ R) > 1e14:
             lost = iteration
         if (norms <= TOLERANCE * first).all():
             return iteration, lost
-    return None, lost
+    return np.inf, lost
+
+
+def within(solution: Solution) -> float:
+    """Iterations to the tolerance, infinite where the limit came first."""
+    return solution.iterations if solution.stopped == "converged" else np.inf
 
 
 def krylov_counts(kernel: Kernel, C: float, X: Array, y: Array) -> dict[str, float]:
@@ -96,23 +105,27 @@ def krylov_counts(kernel: Kernel, C: float, X: Array, y: Array) -> dict[str, flo
     storage = "dense" if not isinstance(kernel, Linear) else "auto"
     memory = None if len(y) < 5000 else "2 GiB"
     problem = LeastSquares(Gram(kernel, X, storage=storage, memory=memory), y, C=C)
-    single = conjugate_gradient.solve(problem, tol=None, residual=TOLERANCE, iterations=5000)
-    block = block_conjugate_gradient.solve(problem, tol=None, residual=TOLERANCE, iterations=5000)
+    single = conjugate_gradient.solve(problem, tol=None, residual=TOLERANCE, iterations=KRYLOV_LIMIT)
+    block = block_conjugate_gradient.solve(problem, tol=None, residual=TOLERANCE, iterations=KRYLOV_LIMIT)
     plain, lost = plain_block(problem)
     return {
-        "cg": single.iterations,
+        "cg": within(single),
         "cg_eta": int(single.details["steps"][0]),
         "cg_nu": int(single.details["steps"][1]),
-        "block": block.iterations,
-        "plain": np.inf if plain is None else plain,
-        "lost": np.inf if lost is None else lost,
+        "block": within(block),
+        "plain": plain,
+        "lost": lost,
         "cg_residual": single.details["true_residual"],
         "block_residual": block.details["true_residual"],
     }
 
 
 def stationary_counts(kernel: Kernel, C: float, X: Array, y: Array, block: int, mode: str) -> str:
-    """Iterations of SSOR with omega 1 under the increment rule, as text."""
+    """Iterations of SSOR with omega 1 under the increment rule, as text.
+
+    Where the rule never held the text says how the run ended: "diverged at" the iteration whose increment exceeded the
+    smallest before it a thousandfold, or "> LIMIT" with the last increment, which says how far it had come.
+    """
     problem = LeastSquares(Gram(kernel, X, storage="dense"), y, C=C)
     solution = stationary.solve(
         problem,
@@ -122,13 +135,20 @@ def stationary_counts(kernel: Kernel, C: float, X: Array, y: Array, block: int, 
         acceleration=mode,  # type: ignore[arg-type]
         iterations=LIMIT,
     )
-    return str(solution.iterations) if solution.stopped == "converged" else f"> {LIMIT}"
+    if solution.stopped == "converged":
+        return str(solution.iterations)
+    if solution.details["diverged"]:
+        return f"diverged at {solution.iterations}"
+    return f"> {LIMIT} ({solution.details['increments'][-1]:.0e})"
 
 
-def middle(values: Sequence[float]) -> str:
-    """Median over seeds, with a dash where it never happened."""
-    value = float(np.median(values))
-    return "-" if not np.isfinite(value) else f"{value:g}"
+def middle(values: Sequence[float], otherwise: str) -> str:
+    """Median of counts over seeds; where that is none, "broke down" or `otherwise`, whichever is more frequent."""
+    counts = np.array(values)
+    value = float(np.median(np.where(np.isnan(counts), np.inf, counts)))
+    if np.isfinite(value):
+        return f"{value:g}"
+    return "broke down" if np.isnan(counts).sum() > np.isinf(counts).sum() else otherwise
 
 
 def krylov_table(data: dict[str, Callable[[int], tuple[Array, Array]]], seeds: int) -> list[str]:
@@ -148,9 +168,9 @@ def krylov_table(data: dict[str, Callable[[int], tuple[Array, Array]]], seeds: i
             each = {key: [run[key] for run in runs] for key in runs[0]}
             printed = PRINTED[name][{0: 0, 1: 1, 2: 1, 3: 2}[row]]
             lines.append(
-                f"| {name} | {len(y)} | {title} | {printed[0]} | {printed[1]} | {middle(each['cg'])} | "
-                f"{middle(each['cg_eta'])}, {middle(each['cg_nu'])} | {middle(each['plain'])} | "
-                f"{middle(each['lost'])} | {middle(each['block'])} | "
+                f"| {name} | {len(y)} | {title} | {printed[0]} | {printed[1]} | {middle(each['cg'], KRYLOV)} | "
+                f"{middle(each['cg_eta'], KRYLOV)}, {middle(each['cg_nu'], KRYLOV)} | {middle(each['plain'], PLAIN)} | "
+                f"{middle(each['lost'], '-')} | {middle(each['block'], KRYLOV)} | "
                 f"{np.median(each['cg_residual']):.0e}, {np.median(each['block_residual']):.0e} |"
             )
             print(lines[-1], flush=True)
@@ -194,9 +214,10 @@ def scaling_table(sets: dict[str, tuple[Array, Array]], seeds: int) -> list[str]
             each = {key: [run[key] for run in runs] for key in runs[0]}
             printed = PRINTED[name][0]
             lines.append(
-                f"| {name} | {printed[0]}, {printed[1]} | {scaling} | {middle(each['cg'])} | {middle(each['cg_eta'])}, "
-                f"{middle(each['cg_nu'])} | {middle(each['plain'])} | {middle(each['lost'])} | "
-                f"{middle(each['block'])} |"
+                f"| {name} | {printed[0]}, {printed[1]} | {scaling} | {middle(each['cg'], KRYLOV)} | "
+                f"{middle(each['cg_eta'], KRYLOV)}, "
+                f"{middle(each['cg_nu'], KRYLOV)} | {middle(each['plain'], PLAIN)} | {middle(each['lost'], '-')} | "
+                f"{middle(each['block'], KRYLOV)} |"
             )
             print(lines[-1], flush=True)
     return lines
@@ -236,8 +257,10 @@ hyperparameters of appendix C, omega = 1, start at zero, tolerance 1e-10.  Chose
 the splits (medians over {seeds} random ones in Table 3.2, one in Table 3.1 and for adult), moments of the whole set for
 standardising, relative residual 1e-10 in both systems as the stop rule of the Krylov methods, largest increment 1e-10
 for SSOR, (1 + <x, z>/d)^q with q = 2 and 3 and the C of the RBF kernel as the polynomial kernel.  A CG count is the
-larger of the two systems, which share each pass over the matrix; both are given as (eta, nu).  A dash: not within 500
-iterations, or never.  Counts therefore compare in order of magnitude.
+larger of the two systems, which share each pass over the matrix; both are given as (eta, nu).  "> 500" is the limit on
+the plain block method, "broke down" a singular 2 x 2 system or overflow in most splits, a dash at "rank lost" that it
+never was.  "> {limit} (1e-07)" is the limit on SSOR with the increment it had reached then, "diverged at" the iteration
+whose increment exceeded the smallest before it a thousandfold.  Counts compare in order of magnitude.
 
 """
 
@@ -255,7 +278,7 @@ worst, under three scalings of the inputs.
 * Moments of the training part: then X'1 = 0, so that 1 is an eigenvector of H and eta is exact after one step.  R'R is
   singular from then on (here a pivoted 2 x 2 solve still survives it), and a block has nothing to gain from a column
   that is done: its count is that of CG.
-* Moments of the whole set: both forms agree and nearly halve the count of CG.
+* Moments of the whole set: on most sets both forms agree and nearly halve the count of CG.
 * Raw inputs: H is badly conditioned and the plain form falls behind or never reaches 1e-10, while the stabilised one
   stays ahead of CG.
 
@@ -267,9 +290,9 @@ reproduced.
 
 
 def columns(lines: Sequence[str], *wanted: int) -> list[Array]:
-    """Numeric columns of a table, infinity for a dash."""
+    """Numeric columns of a table, infinity where there is no count."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-    return [np.array([np.inf if row[i] == "-" else float(row[i]) for row in rows]) for i in wanted]
+    return [np.array([float(row[i]) if row[i][:1].isdigit() else np.inf for row in rows]) for i in wanted]
 
 
 def scalings_answer(lines: Sequence[str]) -> str:
@@ -297,6 +320,15 @@ def answer(lines: Sequence[str]) -> str:
     )
 
 
+def endings(lines: Sequence[str]) -> str:
+    """How the runs of SSOR ended that never met the increment rule."""
+    text = "\n".join(lines)
+    limit, diverged = text.count(f"> {LIMIT} ("), text.count("diverged at")
+    return (
+        f"Of the runs that did not converge {limit} ended at the limit of {LIMIT:,} iterations and {diverged} diverged."
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and write the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -318,13 +350,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scalings = scaling_table({name: values for name, values in sets.items() if name != "adu"}, seeds)
     findings = FINDINGS.format(answer=answer(krylov), scalings=scalings_answer(scalings))
     parts = [
-        HEAD.format(seeds=seeds),
+        HEAD.format(seeds=seeds, limit=LIMIT),
         "## Table 3.2: conjugate gradients and block conjugate gradients\n\n",
         "\n".join(krylov),
         "\n" + findings,
         "\n".join(scalings),
         "\n\n## Table 3.1: SSOR with Graves-Morris acceleration against CG, linear kernel\n\n",
-        "\n".join(stationary_table(data)),
+        "\n".join(stationary := stationary_table(data)),
+        f"\n\n{endings(stationary)}",
         "\n\n## Figure 3.3: block sizes, heart\n\n",
         "\n".join(block_size_table(data["hea"])),
         "\n",

@@ -19,11 +19,11 @@ from mercer import data, threads
 from mercer.data.text import TfIdf, counts, read_documents, vocabulary
 from mercer.gram import Gram
 from mercer.kernels import Linear
-from mercer.losses import Square
+from mercer.losses import Hinge, Square
 from mercer.multiclass.decoders import loss_based
-from mercer.problems import SupportVectorClassification
+from mercer.problems import RegularisedRisk
 from mercer.selection.leave_one_out import leave_one_out
-from mercer.solvers import linear_dual
+from mercer.solvers.quadratic import linear_dual
 
 Single = NDArray[np.float32]
 Labels = NDArray[np.intp]
@@ -143,7 +143,7 @@ def support_vector_outputs(X: Any, signs: NDArray[Any], new: Any) -> NDArray[np.
     gram = Gram(Linear(), X.astype(np.float64), storage="streamed")
 
     def train(column: int) -> NDArray[np.float64]:
-        problem = SupportVectorClassification(gram, signs[:, column].astype(np.float64), 1.0)
+        problem = RegularisedRisk(gram, signs[:, column].astype(np.float64), Hinge(), 1.0)
         found = linear_dual.solve(problem, gap_tol=GAP)
         return np.asarray(new @ (X.T @ found.coefficients) + found.bias)
 

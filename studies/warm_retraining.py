@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.solvers.pair_steps import minimise_pairs
+from mercer.solvers.quadratic.pair_steps import minimise_pairs
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-3  # largest violation of the optimality conditions, as in SVC
@@ -26,7 +26,7 @@ STEPS = 10_000_000
 
 
 class Machine:
-    """A machine with free bias on kernel matrix K (n, n), targets t (n,) of +-1 or 0, and price C."""
+    """A machine with free bias on kernel matrix K (n, n), targets t (n,) of +-1 or 0, and cost C."""
 
     def __init__(self, K: NDArray[Any], t: Array, C: float) -> None:
         self.K, self.t = K, t
@@ -81,8 +81,8 @@ class Machine:
     def _minimise(self, s: Array, F: Array, lower: Array, upper: Array) -> None:
         """Pair steps on s and F, both overwritten."""
         n = len(s)
-        layer: Any = (s[None], -self.t[None], np.zeros((1, n)), lower[None], upper[None], np.zeros((1, n), np.intp))
-        minimise_pairs(self.K, 0, n, n, self.diagonal, F, *layer, 1, TOLERANCE, STEPS)
+        program: Any = (-self.t[None], np.zeros((1, n)), lower[None], upper[None], np.zeros((1, n), np.intp))
+        minimise_pairs(self.K, (0, n, n), self.diagonal, F, s[None], program, 1, TOLERANCE, STEPS)
 
     def _bias(self, s: Array, F: Array, lower: Array, upper: Array) -> float:
         """Mean residual of the free points, else the middle of what the conditions allow; 0 if one sign is missing."""

@@ -11,7 +11,7 @@ PACKAGE = Path(mercer.__file__).parent
 
 # From the ground up.  Rooms in one line may use one another.
 ORDER = [
-    {"errors", "compiled", "threads", "unlocked"},
+    {"errors", "parameters", "compiled", "threads", "resources", "dense", "writing"},
     {"kernels"},
     {"gram"},
     {"losses"},
@@ -19,22 +19,23 @@ ORDER = [
     {"solvers"},
     {"lowrank"},
     {"selection"},
+    {"planning"},
     {"versions"},
     {"data"},
-    {"estimation"},
-    {"svm", "least_squares", "logistic", "multiclass", "ordinal", "structured", "online", "ensembles"},
+    {"machine"},
+    {"svm", "least_squares", "logistic", "multiclass", "ordinal", "structured", "online", "ensembles", "transformers"},
     {"tuned"},
     {"models"},
     {"report"},
     {"distributed"},
-    {"cli"},
+    {"cli", "__main__"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 
 # Packages that only some rooms may import.
 MACHINES = ORDER[RANK["svm"]] | {"tuned"}
 RESERVED = {
-    "sklearn": {"data", "estimation", "models", "report", "distributed", "cli"} | MACHINES,
+    "sklearn": {"data", "machine", "models", "report", "distributed", "cli"} | MACHINES,
     "torch": {"gram", "versions"},
     "triton": {"gram"},
     "dask": {"distributed"},

@@ -3,9 +3,11 @@
 import ctypes
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +111,22 @@ def test_versions_agree() -> None:
     from importlib import metadata
 
     assert metadata.version("mercer") == mercer.__version__
+
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+def test_the_python_versions_that_are_declared_are_those_the_tests_run_on() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = [text.rpartition(" ")[2] for text in project["classifiers"] if re.search(r"Python :: \d\.\d", text)]
+    assert project["requires-python"] == f">={declared[0]}"
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if running not in declared:
+        pytest.skip(f"Python {running} is not declared, and may be tried all the same")
+    assert declared == [running], "a version that no run of the tests sees must not be declared"
+
+
+def test_continuous_integration_runs_the_command_of_the_readme() -> None:
+    last = (PROJECT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()[-1]
+    assert last == "exec make test"
+    assert "make test" in (PROJECT / "README.md").read_text(encoding="utf-8")

@@ -5,13 +5,14 @@ pool is not used because it may not be entered from two Python threads at once.
 
 Machine code is kept on disk.  Where the package lies in a folder that cannot be written, Numba falls back to the
 user's cache folder; where that cannot be written either, the code goes to a private temporary folder and lasts as
-long as the process.
+long as the process.  A disk that is full when the code is to be kept is a warning, not the end of the call.
 """
 
 import atexit
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -20,7 +21,11 @@ import numba
 from numba.core import config
 from numba.extending import intrinsic
 
+from mercer.errors import NotSaved
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+PROBE = 1 << 16  # bytes that a folder must take; a full disk often still takes an empty file
 
 # Reordering sums is allowed (it makes reductions vectorise); NaN and infinity keep their meaning.
 FAST = {"contract", "reassoc", "nsz", "arcp", "afn"}
@@ -30,7 +35,13 @@ def _can_write(folder: Path) -> bool:
     """Whether files can be made in `folder`, or in its nearest parent that exists."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    return os.access(folder, os.W_OK)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as stream:
+            stream.write(bytes(PROBE))
+            stream.flush()
+    except OSError:
+        return False
+    return True
 
 
 def _provide_cache_folder() -> None:
@@ -49,14 +60,36 @@ def _provide_cache_folder() -> None:
 _provide_cache_folder()
 
 
+def _kept_where_possible(dispatcher: Any) -> Any:
+    """The same compiled function; where its machine code cannot be kept on disk it is compiled in every process."""
+    cache = dispatcher._cache
+    save = cache.save_overload
+
+    def attempt(signature: Any, compiled: Any) -> None:
+        try:
+            save(signature, compiled)
+        except OSError as error:
+            cache.disable()
+            warnings.warn(
+                f"{cache.cache_path}: compiled code cannot be kept there ({error.strerror or error}), so that every "
+                "process compiles again; make room, or name another folder in NUMBA_CACHE_DIR",
+                NotSaved,
+                stacklevel=2,
+            )
+
+    cache.save_overload = attempt
+    return dispatcher
+
+
 def loop(function: F) -> F:
     """Compile a numeric loop; sums may be reordered."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)(function))
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)(function)
+    return cast(F, _kept_where_possible(compiled))
 
 
 def exact_loop(function: F) -> F:
     """Compile a numeric loop whose floating-point operations keep their written order."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return cast(F, _kept_where_possible(numba.njit(cache=True, nogil=True, error_model="numpy")(function)))
 
 
 def _extremum(comparison: str) -> Any:
@@ -66,7 +99,7 @@ def _extremum(comparison: str) -> Any:
     """
     flags = ("nnan", "ninf", "nsz", "reassoc", "contract")
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
     def choose(typingctx: Any, a: Any, b: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             x, y = arguments

@@ -5,20 +5,28 @@ core, each calling BLAS on one thread.  Results never depend on which thread ran
 of its own.
 """
 
+import atexit
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import pairwise
-from threading import Lock, local
+from threading import Lock, Thread, local
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+POLLED = 0.05  # seconds between two looks at whether to wait on
+# Points up to which dense linear algebra runs on one thread of BLAS: several gain little there, and where the cores are
+# shared each call waits, spinning, for the last of them (ten times the processor time was seen at 1,600 points).
+ONE_THREAD = 2000
+
 _lock = Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
 _here = local()
+_left_alone: list[Thread] = []
 _blas_depth = 0
 _blas_restore: list[tuple[Any, int]] = []
 
@@ -64,7 +72,9 @@ def split(n: int, parts: int | None = None, step: int = 1) -> list[tuple[int, in
 
 
 def _forget_pools() -> None:
-    """A forked child has none of its parent's threads."""
+    """A forked child has none of its parent's threads, one of which may have held the lock."""
+    global _lock
+    _lock = Lock()
     _pools.clear()
 
 
@@ -81,9 +91,13 @@ def _inside(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         _here.inside = False
 
 
-def run(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> list[T]:
-    """Call `function` on each tuple of arguments, side by side; the results come in the order of the tasks."""
-    workers = min(count(), len(tasks))
+def run(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], most: int | None = None) -> list[T]:
+    """Call `function` on each tuple of arguments, side by side; the results come in the order of the tasks.
+
+    `most` tasks run at a time where it is given, because more of them would not fit in memory; where that is one, the
+    task has all threads to itself.
+    """
+    workers = min(count(), len(tasks), len(tasks) if most is None else most)
     if workers <= 1:
         return [function(*arguments) for arguments in tasks]
     with _lock:
@@ -99,14 +113,83 @@ def run(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> list[T]
         raise
 
 
+def apart(function: Callable[[], T], poll: Callable[[], None] | None) -> T:
+    """Call `function` on a thread of its own and wait for it, calling `poll` meanwhile; without `poll`, just call it.
+
+    For one long call that lets other threads run and cannot be cut into pieces.  Where `poll` raises, the caller goes
+    on at once and the thread is left to finish alone: what it works on must not be used again.
+    """
+    if poll is None:
+        return function()
+    answers: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=work, daemon=True, name="mercer-apart")
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(POLLED)
+            poll()
+    except BaseException:
+        _left_alone.append(thread)
+        raise
+    if errors:
+        raise errors[0]
+    return answers[0]
+
+
+@atexit.register
+def _wait_for_those_left_alone() -> None:
+    """Let calls that were left alone end before the process does.
+
+    Its end stops the threads of BLAS; a call that waits for them may then never return, and nor does the process.  A
+    process that Ctrl-C ends need not wait: Python has it killed by the signal before libraries are unloaded.
+    """
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        return
+    for thread in _left_alone:
+        thread.join()
+
+
 @cache
 def _blas_libraries() -> list[Any]:
     """Controllers of the BLAS libraries loaded by NumPy and SciPy."""
     import numpy  # noqa: F401 - loads its BLAS, so that the scan finds it
-    import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
+    import mercer.dense  # noqa: F401 - and that of SciPy
+
     return [c for c in ThreadpoolController().lib_controllers if c.user_api == "blas"]
+
+
+def _set_blas_threads(numbers: list[tuple[Any, int]]) -> None:
+    """Set the number of threads of each library from whichever thread is here.
+
+    From version 3.7 on threadpoolctl obeys only the first thread that set a number and ignores all others in silence.
+    Here the first who enters and the last who leaves may be any two threads, under the lock of this module.
+    """
+    for controller, number in numbers:
+        free = getattr(controller, "clear_controlling_thread", None)
+        if free is not None:
+            free(force=True)
+        controller.set_num_threads(number)
+        if free is not None:
+            free(force=True)
+
+
+def blas_threads(n: int) -> AbstractContextManager[None]:
+    """Hold BLAS at one thread where matrices of n points are small, or one thread is all that may be used.
+
+    The number is the same for the whole process, and results of BLAS depend on it in their last digits.  Work of more
+    points gets what is set, which is one while another thread holds it there.
+    """
+    return one_blas_thread() if n <= ONE_THREAD or count() == 1 else nullcontext()
 
 
 @contextmanager
@@ -116,8 +199,7 @@ def one_blas_thread() -> Iterator[None]:
     with _lock:
         if _blas_depth == 0:
             _blas_restore[:] = [(c, n) for c in _blas_libraries() if (n := c.get_num_threads()) != 1]
-            for controller, _ in _blas_restore:
-                controller.set_num_threads(1)
+            _set_blas_threads([(controller, 1) for controller, _ in _blas_restore])
         _blas_depth += 1
     try:
         yield
@@ -125,6 +207,5 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _blas_depth -= 1
             if _blas_depth == 0:
-                for controller, threads in _blas_restore:
-                    controller.set_num_threads(threads)
+                _set_blas_threads(_blas_restore)
                 _blas_restore.clear()

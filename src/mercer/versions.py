@@ -60,8 +60,8 @@ def _mercer() -> dict[str, str]:
 
 
 def _machine() -> dict[str, str]:
+    from mercer import resources as memory
     from mercer import threads
-    from mercer.gram import memory
 
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return {
@@ -88,8 +88,9 @@ def _processor() -> str:
 def _blas() -> dict[str, str]:
     """BLAS libraries that NumPy and SciPy have loaded."""
     import numpy  # noqa: F401 - loads its BLAS, so that the scan finds it
-    import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info
+
+    import mercer.dense  # noqa: F401 - and that of SciPy
 
     found = {}
     for number, library in enumerate((entry for entry in threadpool_info() if entry["user_api"] == "blas"), start=1):

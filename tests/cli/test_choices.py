@@ -2,16 +2,24 @@
 
 import io
 import json
+import re
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
+from scipy import stats
 
 from mercer import data
 from mercer.cli.compare import fold_of
+from mercer.cli.demo import _table
+from mercer.cli.job import split
+from mercer.cli.machines import certificate
 from mercer.cli.progress import Bar
 from mercer.models import load_model
+from mercer.problems.certificate import gap_text, relative_gap
 from mercer.solvers.solution import Record
 from tests.cli.conftest import Finish
 
@@ -33,6 +41,28 @@ def test_compare_pairs_machines_on_the_same_folds(heart: Path, finish: Finish) -
     assert "McNemar" in finish(*words)[1]
 
 
+@pytest.mark.parametrize(("folds", "repeats"), [(2, 3), (5, 1)])
+def test_the_paired_test_of_compare_is_that_of_its_fold_scores(
+    heart: Path, finish: Finish, folds: int, repeats: int
+) -> None:
+    """Nadeau and Bengio's variance factor 1/J + n_test/n_train, with the sizes of the folds that were drawn."""
+    words = ("--machine", "lssvc,lssvc-linear", "--no-tune", "--folds", str(folds), "--repeats", str(repeats), "--json")
+    code, out, _ = finish("compare", "train.svm", *words)
+    assert code == 0
+    facts = json.loads(out)
+    a, b = (np.array(facts["machines"][name]["scores"]) for name in ("lssvc", "lssvc-linear"))
+    n, J = facts["points"], folds * repeats
+    test = n / folds
+    differences = a - b
+    error = np.sqrt((1.0 / J + test / (n - test)) * differences.var(ddof=1))
+    pair = facts["pairs"][0]
+    assert len(a) == J
+    assert pair["t"] == pytest.approx(differences.mean() / error)
+    assert pair["p"] == pytest.approx(2.0 * stats.t.sf(abs(differences.mean() / error), J - 1))
+    half = stats.t.ppf(0.975, J - 1) * error
+    assert pair["difference interval"] == pytest.approx([differences.mean() - half, differences.mean() + half])
+
+
 def test_compare_takes_regressions_and_multiclass_schemes(folder: Path, finish: Finish) -> None:
     data.write("iris.svm", data.sample("iris"))
     code, out, _ = finish("compare", "iris.svm", "--machine", "svc,svc-ovr", "--folds", "3", "--json")
@@ -52,6 +82,22 @@ def test_folds_hold_the_classes_in_their_shares() -> None:
     fold = fold_of(y, "classification", 5, np.random.default_rng(0))
     for f in range(5):
         assert np.bincount(y[fold == f]).tolist() == [6, 4, 2]
+
+
+def test_the_seed_draws_the_points_held_out_and_the_folds() -> None:
+    y = np.arange(60) % 3
+    for task in ("classification", "regression"):
+        held = [split(y, task, 0.3, seed)[1] for seed in (0, 0, 1)]
+        assert np.array_equal(held[0], held[1])
+        assert not np.array_equal(held[0], held[2])
+        folds = [fold_of(y, task, 5, np.random.default_rng(seed)) for seed in (0, 1)]
+        assert not np.array_equal(*folds)
+
+
+def test_compare_draws_its_folds_by_the_seed(heart: Path, finish: Finish) -> None:
+    words = ("compare", "train.svm", "--machine", "lssvc,lssvc-linear", "--no-tune", "--folds", "3", "--json", "--seed")
+    scores = [json.loads(finish(*words, seed)[1])["machines"]["lssvc"]["scores"] for seed in ("0", "0", "1")]
+    assert scores[0] == scores[1] != scores[2]
 
 
 def test_tune_ends_with_the_command_that_trains(heart: Path, finish: Finish) -> None:
@@ -78,7 +124,9 @@ def test_advise_follows_the_size(finish: Finish, n: int, machine: str, matrix: s
     assert (facts["machine"], facts["kernel matrix"]) == (machine, matrix)
     assert facts["kernel matrix bytes"] <= 2**30
     assert facts["why"]
-    assert facts["why this method"]
+    assert facts["why this solver"]
+    room = "linear" if machine.startswith("ls") else "quadratic"
+    assert import_module(f"mercer.solvers.{room}.{facts['solver']}").solve  # what is named is there
 
 
 def test_advise_reads_the_size_of_a_file_and_refuses_nothing_at_all(heart: Path, finish: Finish) -> None:
@@ -127,3 +175,42 @@ def test_the_progress_line_tells_objective_gap_support_vectors_and_time_left() -
     shown = screen.getvalue()
     assert "objective 8, gap 1.0e+00, 6 support vectors, about 4 s left" in shown
     assert "best score 0.9, about 3 s left" in shown
+
+
+@pytest.mark.parametrize("width", [80, 60, 40, 20])
+def test_the_progress_lines_never_pass_the_width_of_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    screen = io.StringIO()
+    bar = Bar(Console(file=screen, force_terminal=True))
+    facts = {"violation": 1.234e-3, "support": 123_456}
+    with bar.progress:
+        bar.say("training svc on 581012 points")
+        bar.hook(Record(1, 0.0, 1.23456e9, 0.0, 1e9, {"violation": 1e3, "support": 1}), None)
+        bar.hook(Record(2, 2e5, 1.23456e9, 1.2e9, 3.456e7, facts), None)
+        bar.progress.refresh()
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue()).replace("\r", "\n").splitlines()
+    assert max(map(cell_len, lines)) <= width
+    told = "objective 1.23456e+09, gap 3.5e+07, 123456 support vectors"
+    assert any(told in line if width >= 80 else "objective" in line for line in lines)
+    assert {line.count("support vectors") for line in lines} <= {0, 1}
+    # Two lines at a time: the cursor goes up by one and no more.
+    assert "\x1b[2A" not in screen.getvalue()
+
+
+def test_the_demonstration_and_the_model_tell_one_gap(heart: Path, finish: Finish) -> None:
+    assert finish("fit", "train.svm", *QUICK, "--model", "m.mercer")[0] == 0
+    machine = load_model("m.mercer").machine
+    expected = relative_gap(machine.objective_, machine.dual_objective_, machine.gap_)
+    assert certificate(machine)["relative gap"] == expected
+    told = json.loads(finish("inspect", "m.mercer", "--json")[1])
+    assert told["relative gap"] == expected
+    row = {
+        "data": "heart",
+        "machine": "LSSVC",
+        "parameters": {"C": 1.0},
+        "held out": {"accuracy": 0.8},
+        "total seconds": 1.0,
+    }
+    screen = io.StringIO()
+    Console(file=screen, width=100).print(_table([row | {"certificate": {"relative gap": 2.5e-28}}]))
+    assert gap_text(2.5e-28) in screen.getvalue()

@@ -142,5 +142,7 @@ def test_the_shell_completes_commands() -> None:
 
 
 def test_the_command_is_a_module_too() -> None:
-    done = subprocess.run([sys.executable, "-m", "mercer.cli", "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout == f"mercer {mercer.__version__}\n"
+    for module in ("mercer", "mercer.cli"):
+        words = [sys.executable, "-m", module, "--version"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert done.stdout == f"mercer {mercer.__version__}\n"

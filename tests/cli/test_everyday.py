@@ -93,13 +93,16 @@ def test_missing_values_are_refused_dropped_or_get_the_means_of_the_training_poi
     assert "--missing impute" in err
     assert err.count("\n") == 1
     assert finish("fit", "train.csv", *QUICK, "--missing", "drop")[0] == 0
-    assert finish("fit", "train.csv", *QUICK, "--missing", "impute")[0] == 0
+    assert finish("fit", "train.csv", *QUICK, "--missing", "impute", "--overwrite")[0] == 0
     means = load_model("train.mercer").notes["recipe"]["means"]
     assert means["x6"] == pytest.approx(np.nanmean(whole.X[:300, 5]))
-    assert finish("predict", "train.mercer", "train.csv")[0] == 3
-    code, out, _ = finish("predict", "train.mercer", "train.csv", "--missing", "impute")
+    assert finish("predict", "train.mercer", "train.csv", "--missing", "refuse")[0] == 3
+    code, out, err = finish("predict", "train.mercer", "train.csv")
     assert code == 0
     assert len(out.split()) == 300
+    assert "missing values got the means of the training points" in err
+    filled = np.where(np.isnan(whole.X[:300]), [means[f"x{k}"] for k in range(1, 10)], whole.X[:300])
+    assert out.split() == [str(label) for label in load_model("train.mercer").predict(filled)]
 
 
 def test_probabilities_and_decision_values(heart: Path, finish: Finish) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from mercer import data
 from mercer.cli import schemes
-from mercer.cli.machines import EXACT, Wish
+from mercer.cli.machines import Wish
+from mercer.planning.machines import LEAST_SQUARES_POINTS
 from tests.cli.conftest import Finish
 
 
@@ -54,7 +55,7 @@ def test_parameters_are_found_once_for_each_kind_of_machine(monkeypatch: pytest.
 
 def test_many_points_are_searched_on_a_sample_that_has_every_class() -> None:
     random = np.random.default_rng(0)
-    y = np.concatenate([np.zeros(EXACT), np.ones(EXACT), [2]]).astype(int)
+    y = np.concatenate([np.zeros(LEAST_SQUARES_POINTS), np.ones(LEAST_SQUARES_POINTS), [2]]).astype(int)
     X = random.normal(size=(len(y), 2)) + 4 * y[:, None]
     fold = schemes.Fold(X, y)
     machine = schemes.trained("lssvc-ova", Wish(C=1.0), fold)

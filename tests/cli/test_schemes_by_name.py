@@ -5,7 +5,7 @@ import pytest
 
 from mercer.cli import schemes
 from mercer.cli.machines import Wish
-from mercer.multiclass import machines
+from mercer.multiclass import single_problem as machines
 
 
 @pytest.mark.filterwarnings("ignore::mercer.errors.Advice")

@@ -25,7 +25,7 @@ def test_sparse_points_are_scaled_only() -> None:
     train = sparse.random(60, 8, 0.3, format="csr", random_state=1)
     learnt = Standardise.learn(train)
     reference = StandardScaler(with_mean=False).fit(train)
-    np.testing.assert_allclose(learnt.scale, reference.scale_, rtol=1e-12)
+    np.testing.assert_allclose(learnt.scale_, reference.scale_, rtol=1e-12)
     assert (abs(learnt(train) - reference.transform(train)) > 1e-12).nnz == 0
     np.testing.assert_allclose(learnt(train.toarray()), learnt(train).toarray())
 

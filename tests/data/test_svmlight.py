@@ -18,6 +18,8 @@ from mercer.data import Dataset, files, read, write
 from mercer.data.samples import FOLDER
 from mercer.errors import InvalidInput
 
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+
 
 def written(folder: Path, text: str | bytes, name: str = "a.svm") -> Path:
     path = folder / name
@@ -48,7 +50,7 @@ def test_writing_and_reading_give_back_the_same_data(
     X = sparse.random(n, d, density, format="csr", random_state=rng, data_rvs=rng.standard_normal)
     write(tmp_path / "a.svm", Dataset(X, rng.standard_normal(n)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files.line_blocks, "__defaults__", (None, block))
+        patch.setattr(files, "BLOCK", block)
         data = read(tmp_path / "a.svm", features=d, sparse=True)
     assert (data.X != X).nnz == 0
     again = load_svmlight_file(str(tmp_path / "a.svm"), n_features=d)
@@ -135,6 +137,11 @@ def test_more_features_than_asked_for_are_refused(tmp_path: Path) -> None:
         ("nan 1:1", "a label must be finite"),
         ("1e999 1:1", "a label must be finite"),
         ("1, 1:1", "a label must be a number"),
+        ("1,2:3", "a label must be a number, not '1,2:3'"),
+        ("1,2:3 4:5", "a label must be a number, not '1,2:3'"),
+        ("1,2,3:4", "a label must be a number, not '1,2,3:4'"),
+        ("1,qid:3 1:1", "a label must be a number, not 'qid:3'"),
+        ("1,2,:3", "a label must be a number"),
         ("1 x:1", "index:value with a whole index, not 'x:1'"),
         ("1 -3:1", "index:value with a whole index"),
         ("1 3", "followed by a colon"),
@@ -159,6 +166,55 @@ def test_an_error_names_file_line_and_remedy(tmp_path: Path, line: str, complain
     assert "\n" not in message
 
 
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("multilabel", [None, True])
+@pytest.mark.parametrize("line", [1, 2, 57, 199, 200])
+def test_an_error_after_the_first_block_names_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: int, multilabel: bool | None, threads: str
+) -> None:
+    lines = [f"{k % 3} {k % 5 + 1}:{k}{' # note' if k % 4 else ''}" if k % 7 else "" for k in range(1, 201)]
+    lines[line - 1] = "1,2:3"
+    path = written(tmp_path, "\n".join(lines) + "\n")
+    monkeypatch.setattr("mercer.data.files.BLOCK", 128)
+    monkeypatch.setattr("mercer.data.svmlight.PIECE", 32)
+    monkeypatch.setenv("MERCER_NUM_THREADS", threads)
+    with pytest.raises(InvalidInput) as caught:
+        read(path, multilabel=multilabel)
+    assert str(caught.value) == f"{path}, line {line}: a label must be a number, not '1,2:3'"
+
+
+def test_a_query_number_missing_after_the_first_block_names_its_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mercer.data.files.BLOCK", 64)
+    with_number, without = [f"1 qid:{k} 1:{k}" for k in range(50)], [f"1 1:{k}" for k in range(50)]
+    data = read(written(tmp_path, "\n".join(with_number)))
+    np.testing.assert_array_equal(data.query, np.arange(50))
+    for lines, point in ((with_number + without, 51), (without + with_number, 1)):
+        with pytest.raises(InvalidInput, match=f"point {point} has no qid"):
+            read(written(tmp_path, "\n".join(lines)))
+
+
+@given(
+    st.lists(
+        st.tuples(FLOATS, st.dictionaries(st.integers(0, 6), FLOATS, max_size=7)),
+        min_size=1,
+        max_size=8,
+    )
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_float64_comes_back_with_all_its_bits(tmp_path: Path, rows: list[tuple[float, dict[int, float]]]) -> None:
+    X, y = np.zeros((len(rows), 7)), np.array([label for label, _ in rows])
+    for i, (_, entries) in enumerate(rows):
+        X[i, list(entries)] = list(entries.values())
+    X[X == 0] = 0.0  # a zero is left out of the file, with its sign
+    write(tmp_path / "a.svm", Dataset(X, y))
+    data = read(tmp_path / "a.svm", features=7, sparse=False, zero_based=False)
+    assert data.X.tobytes() == X.tobytes()
+    assert data.y is not None
+    assert np.where(data.y == 0, 0.0, data.y).tobytes() == np.where(y == 0, 0.0, y).tobytes()
+
+
 def test_missing_values_are_treated_as_chosen(tmp_path: Path) -> None:
     path = written(tmp_path, "1 1:1 2:nan\n1 1:2 2:4\n-1 1:nan 2:2\n")
     with pytest.raises(InvalidInput, match="2 values are missing; choose missing="):
@@ -171,6 +227,18 @@ def test_missing_values_are_treated_as_chosen(tmp_path: Path) -> None:
     np.testing.assert_array_equal(sparse_train.X.toarray(), train.X)
     test = read(written(tmp_path, "1 1:nan 2:nan\n", "b.svm"), missing="impute", like=train)
     np.testing.assert_array_equal(test.X, [[1.5, 3]])
+
+
+def test_zeros_that_a_sparse_file_leaves_out_count_in_the_mean_of_a_column(tmp_path: Path) -> None:
+    path = written(tmp_path, "1 1:6 2:nan\n1 2:4\n-1 1:nan 3:1\n-1 1:3\n1 3:nan\n")
+    X = np.array([[6, np.nan, 0], [0, 4, 0], [np.nan, 0, 1], [3, 0, 0], [0, 0, np.nan]])
+    means = np.nanmean(X, axis=0)
+    expected = np.where(np.isnan(X), means, X)
+    for wanted in (True, False):
+        data = read(path, missing="impute", sparse=wanted)
+        assert data.is_sparse == wanted
+        np.testing.assert_allclose(data.X.toarray() if wanted else data.X, expected, rtol=1e-15)
+        assert list(data.imputed.values()) == pytest.approx(means, rel=1e-15)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n# only a comment\n"])

@@ -1,5 +1,6 @@
 """CSV and Parquet: numbers, categories, missing values, targets, and files that are not what they seem."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mercer.data import Dataset, read, write
-from mercer.errors import InvalidInput
+from mercer.errors import ColumnLeftOut, InvalidInput, UnseenCategory
 
 TABLE = "age,colour,class\n1,red,yes\n2,blue,no\n4,red,yes\n"
 
@@ -30,7 +31,9 @@ def test_texts_become_one_column_each_value(tmp_path: Path) -> None:
 
 def test_a_test_table_is_coded_like_its_training_table(tmp_path: Path) -> None:
     train = read(written(tmp_path, TABLE))
-    test = read(written(tmp_path, "class,colour,age\nno,green,3\nno,blue,\n", "b.csv"), like=train, missing="keep")
+    later = written(tmp_path, "class,colour,age\nno,green,3\nno,blue,\n", "b.csv")
+    with pytest.warns(UnseenCategory, match="'colour' holds texts at 1 points .*such as 'green'"):
+        test = read(later, like=train, missing="keep")
     np.testing.assert_array_equal(test.X, [[3, 0, 0], [np.nan, 1, 0]])
     np.testing.assert_array_equal(test.y, ["no", "no"])
     bare = read(written(tmp_path, "colour,age\nred,3\n", "c.csv"), like=train)
@@ -86,12 +89,30 @@ def test_bad_tables_end_in_one_line(tmp_path: Path, text: str | bytes, complaint
     assert "\n" not in str(caught.value)
 
 
-def test_a_column_of_names_is_refused_with_the_remedy(tmp_path: Path) -> None:
+def test_a_column_of_names_is_left_out_with_the_remedy(tmp_path: Path) -> None:
     rows = "".join(f"name{k},{k},{k % 2}\n" for k in range(1500))
     path = written(tmp_path, "who,a,y\n" + rows)
-    with pytest.raises(InvalidInput, match=r"column 'who' has 1500 different texts.*ignore=\['who'\]"):
-        read(path)
-    assert read(path, ignore=["who"]).d == 1
+    with pytest.warns(ColumnLeftOut, match=r"'who' is left out: .* more than 1000 different texts.*ignore=\['who'\]"):
+        data = read(path)
+    assert data.feature_names == ("a",)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(path, ignore=["who"]).d == 1
+
+
+@pytest.mark.parametrize("line", [2, 3, 101, 200])
+def test_an_error_after_the_first_block_names_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: int
+) -> None:
+    monkeypatch.setattr("mercer.data.files.BLOCK", 100)
+    lines = ["a,b,y", *(f"{k},{k / 7},{k % 2}" for k in range(2, 201))]
+    for wrong, complaint in ((b"1,2", "has 2 cells where the first line has 3"), (b"1,\xff,2", "is not UTF-8 text")):
+        content = [text.encode() for text in lines]
+        content[line - 1] = wrong
+        path = written(tmp_path, b"\n".join(content))
+        with pytest.raises(InvalidInput) as caught:
+            read(path)
+        assert str(caught.value) == f"{path}, line {line}: {complaint}"
 
 
 def test_a_wide_one_hot_table_is_sparse(tmp_path: Path) -> None:

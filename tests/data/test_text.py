@@ -74,6 +74,17 @@ def test_weights_are_the_formula():
     np.testing.assert_allclose(plain, X * np.log(5 / np.array([2, 2, 2, 4])))
 
 
+def test_a_document_without_known_words_is_the_origin_even_when_its_zeros_are_stored():
+    X = np.array([[2.0, 0, 1], [1, 1, 0], [0, 3, 1], [0, 0, 0]])
+    stored = sparse.csr_matrix((X.ravel(), np.tile(np.arange(3), 4), np.arange(0, 13, 3)), X.shape)
+    assert stored.nnz == 12  # the zeros of the last document are entries like any other
+    with np.errstate(all="raise"):
+        found = TfIdf.learn(stored)(stored).toarray()
+    by_hand = np.log1p(X) * np.log(4 / 2)
+    by_hand[:3] /= np.linalg.norm(by_hand[:3], axis=1, keepdims=True)
+    np.testing.assert_allclose(found, by_hand)
+
+
 def test_only_training_documents_decide_what_a_word_weighs():
     X = np.array([[1.0, 0, 1], [1, 1, 0], [0, 1, 0]])
     weights = TfIdf.learn(X, minimum=2)

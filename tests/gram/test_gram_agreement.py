@@ -124,7 +124,7 @@ def test_high_dimensional_sparse_points_stay_compressed_and_give_the_dense_matri
     for kernel in (Gaussian(sigma=2.0), Linear(), Sigmoid(gamma=0.1, offset=0.2)):
         gram = Gram(kernel, X, storage="streamed")
         assert_is_matrix(gram, kernel(X.toarray()))
-        assert gram.entries.tiles.left.sparse
+        assert gram.engine.tiles.left.sparse
 
 
 def float32_bound(X, sigma):
@@ -175,6 +175,26 @@ def test_repeated_points_have_kernel_value_one():
     for kernel in (Gaussian(sigma=1.0), Exponential(sigma=1.0), Matern(nu=1.5)):
         K = Gram(kernel, X, storage="dense").dense()
         assert np.abs(K[:100, :100] - 1).max() < 1e-6
+
+
+@pytest.mark.parametrize("kernel", [Exponential(sigma=1.0), Matern(nu=1.5), Matern(nu=2.5)], ids=repr)
+@pytest.mark.parametrize("d", [20, 200, 3000])
+@pytest.mark.parametrize("compressed", [False, True], ids=["dense rows", "CSR rows"])
+def test_the_root_of_a_rounded_distance_does_not_part_a_point_from_its_copies(kernel, compressed, d):
+    # |u|^2 / 2 + |v|^2 / 2 - <u, v> is about 1e-15 for u = v, and its root 3e-8 would be what is missing from one.
+    X = np.repeat(np.sqrt(20 / d) * points(0, 40, d), 3, axis=0)
+    X[2::3, 0] += 1e-4
+    if compressed:
+        given = sp.csr_array((X.ravel(), np.tile(np.arange(d), 120), np.arange(121) * d), shape=(120, 20 * d))
+    else:
+        given = X
+    K = Gram(kernel, given, storage="dense", precision="float64").dense()
+    first, copy, beside = K[::3, ::3], K[::3, 1::3], K[::3, 2::3]
+    np.testing.assert_allclose(np.diagonal(first), 1.0, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(np.diagonal(copy), 1.0, rtol=0, atol=1e-15)
+    # A true distance of 1e-4, a hundred-thousandth of the norms, is still seen: profiles 1 - r, 1 - 3r^2/2, 1 - 5r^2/6.
+    fall = {"exponential": 1e-4, "matern32": 1.5e-8, "matern52": 5e-8 / 6}[kernel.profile.name]
+    np.testing.assert_allclose(1.0 - np.diagonal(beside), fall, rtol=1e-3)
 
 
 def test_products_of_many_vectors_and_large_matrices_use_both_sides_of_the_tiles_rightly():
@@ -295,3 +315,24 @@ def test_same_threads_same_bits():
     gram = Gram(Gaussian(sigma=1.0), X, storage="streamed", precision="float32")
     first = gram.dot(v)
     assert all(np.array_equal(first, gram.dot(v)) for _ in range(3))
+
+
+@pytest.mark.parametrize("storage", ["dense", "streamed", "cached", "sparse", "lowrank", "mapped", "precomputed"])
+@pytest.mark.parametrize("compressed", [False, True], ids=["dense rows", "CSR rows"])
+def test_exact_products_have_float64_digits_whatever_the_precision(storage, compressed):
+    rng = np.random.default_rng(5)
+    X = np.where(rng.random((90, 7)) < 0.6, rng.normal(size=(90, 7)), 0.0) + (0 if compressed else 3.0)
+    special = {"sparse": CompactGaussian(sigma=2.0, theta=9.0), "lowrank": Linear()}
+    kernel = special.get(storage, Gaussian(sigma=1.3))
+    points = sp.csr_array(X) if compressed else X
+    if storage == "precomputed":
+        K = Gram(Precomputed(), kernel(X).astype(np.float32))
+        reference = kernel(X).astype(np.float32).astype(np.float64)
+    else:
+        K, reference = Gram(kernel, points, precision="float32", storage=storage, memory="8 MiB"), kernel(X)
+    rows, columns = rng.permutation(90)[:31], rng.permutation(90)[:40]
+    for V in (rng.normal(size=40), rng.normal(size=(40, 3))):
+        expected = reference[np.ix_(rows, columns)] @ V
+        np.testing.assert_allclose(K.exact_dot(rows, columns, V), expected, rtol=0, atol=1e-12 * np.abs(V).sum())
+    v = rng.normal(size=90)
+    np.testing.assert_allclose(K.exact_dot(None, None, v), reference @ v, rtol=0, atol=1e-12 * np.abs(v).sum())

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.errors import InvalidInput
 from mercer.gram import Gram, cost
 from mercer.kernels import Gaussian, Laplacian
 
@@ -18,7 +17,7 @@ K = KERNEL(X)
 
 def cached(slots, points=X, kernel=Laplacian(sigma=1.0)):  # noqa: B008 - kernels are immutable
     """A cache of exactly `slots` rows; the kernel is evaluated by calls, so that every evaluation can be seen."""
-    task = Gram(kernel, points, storage="streamed").entries.task(10**9)
+    task = Gram(kernel, points, storage="streamed").engine.task(10**9)
     fixed = cost.smallest_budget("cached", task) - cost.row_bytes(task)
     gram = Gram(kernel, points, storage="cached", memory=fixed + slots * cost.row_bytes(task))
     assert gram.report().slots == slots
@@ -50,7 +49,7 @@ def test_hits_and_misses_are_counted():
     report = gram.report()
     assert (report.hits, report.misses, report.held) == (2, 5, 5)
     assert report.rate == pytest.approx(2 / 7)
-    gram.reset()
+    gram.forget()
     report = gram.report()
     assert (report.hits, report.misses, report.held) == (0, 0, 0)
 
@@ -70,9 +69,9 @@ def test_a_row_that_is_held_serves_as_a_column(monkeypatch):
     gram = cached(20)
     gram.rows([5, 9])
     asked = []
-    fill = gram.entries.fill
+    fill = gram.engine.fill
     monkeypatch.setattr(
-        gram.entries, "fill", lambda rows, columns, out: (asked.append(columns), fill(rows, columns, out))
+        gram.engine, "fill", lambda rows, columns, out: (asked.append(columns), fill(rows, columns, out))
     )
     exact = Laplacian(sigma=1.0)(X)
     np.testing.assert_array_equal(gram.block([0, 1, 2], [9, 5]), exact[np.ix_([0, 1, 2], [9, 5])])
@@ -88,14 +87,6 @@ def test_a_tenth_of_the_matrix_answers_most_requests_of_a_small_working_set():
     for _ in range(300):
         gram.rows(rng.integers(0, 18, size=2))
     assert gram.report().rate > 0.9
-
-
-def test_held_rows_are_given_without_a_copy():
-    gram = cached(4)
-    held, slots = gram.hold(np.array([7, 3, 7]))
-    np.testing.assert_array_equal(held[slots], Laplacian(sigma=1.0)(X)[[7, 3, 7]])
-    with pytest.raises(InvalidInput, match="raise memory"):
-        gram.hold(np.arange(5))
 
 
 def test_threads_that_share_a_cache_all_get_right_rows():
@@ -130,3 +121,12 @@ def test_a_function_cache_updated_by_differences_stays_exact_and_is_refreshed():
         c[index] = new
     assert np.abs(f - K @ c).max() < 1e-8
     np.testing.assert_allclose(gram.dot(c), K @ c, atol=1e-11)
+
+
+def test_rows_that_were_forgotten_are_computed_again():
+    gram, exact = cached(10), Laplacian(sigma=1.0)(X)
+    gram.rows(np.arange(10))
+    gram.forget()
+    assert gram.report().held == 0
+    gram.rows(np.arange(20, 30))  # in the places that the first ten had
+    np.testing.assert_array_equal(gram.rows(np.arange(10)), exact[:10])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mercer import resources as memory
 from mercer.errors import InvalidInput
-from mercer.gram import memory
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,14 @@ def test_a_linear_recurrence_with_inputs_is_found_exactly():
     np.testing.assert_allclose(model.predict(20, past=y[:100], inputs=u), y[100:], atol=1e-9)
 
 
+def test_inputs_beyond_the_end_of_the_series_do_not_take_part_in_the_fit():
+    rng = np.random.default_rng(1)
+    u, y = rng.normal(size=60), rng.normal(size=40)
+    exact = NARX(LinearRegression(), lag=2, input_lag=3).fit(y, u[:40])
+    more = NARX(LinearRegression(), lag=2, input_lag=3).fit(y, u)
+    np.testing.assert_array_equal(more.predict(5, inputs=u[40:45]), exact.predict(5, inputs=u[40:45]))
+
+
 def test_several_outputs_run_together():
     t = np.arange(150)
     series = np.column_stack([np.sin(0.2 * t), np.cos(0.2 * t)])

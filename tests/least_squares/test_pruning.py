@@ -67,3 +67,39 @@ def test_bad_fraction_is_named():
     X, y = wave(5, n=10)
     with pytest.raises(InvalidInput, match="fraction"):
         LSSVR().fit(X, y).prune(fraction=1.0)
+
+
+def test_weights_count_in_every_round_of_pruning():
+    X, y = wave(5, 60)
+    w = np.random.default_rng(6).choice([0.1, 1.0, 8.0], len(X))
+    machine = LSSVR(C=4.0, kernel=Gaussian(sigma=0.7)).fit(X, y, sample_weight=w)
+    pruned = prune(machine, fraction=0.1, slack=10.0, keep=48)
+
+    def trained(on):
+        return LSSVR(C=4.0, kernel=Gaussian(sigma=0.7)).fit(X[on], y[on], sample_weight=w[on])
+
+    used = np.arange(60)
+    for step, size in zip(pruned.pruning_, (60, 54, 48), strict=True):
+        used = np.sort(used[np.argsort(np.abs(trained(used).dual_coef_))[-size:]])
+        residuals = y - trained(used).predict(X)
+        for i in used:  # points still used count with the machine that is trained without them
+            residuals[i] = y[i] - trained(used[used != i]).predict(X[i : i + 1])[0]
+        assert (step.points, step.error) == (size, pytest.approx(w @ residuals**2 / w.sum(), rel=1e-8))
+    np.testing.assert_array_equal(pruned.support_, used)
+
+
+@pytest.mark.parametrize(
+    ("bias", "basis", "sizes"),
+    [("none", None, [24, 12, 6, 3, 1]), ("free", None, [24, 12, 6, 3, 2]), ("free", np.square, [24, 12, 6, 3])],
+)
+def test_pruning_ends_one_point_above_the_functions_outside_the_penalty(bias, basis, sizes):
+    X, y = wave(7, 24)
+    machine = LSSVR(C=10.0, kernel=Gaussian(sigma=0.7), bias=bias, basis=basis).fit(X, y)
+    pruned = machine.prune(fraction=0.5, slack=np.inf)
+    assert [step.points for step in pruned.pruning_] == sizes
+    residuals = y - pruned.predict(X)
+    P = np.hstack([np.ones_like(X), X**2])[:, : sizes[-1] - 1]
+    for i in pruned.support_:  # without it there are as many points as functions, or no point at all
+        rest = pruned.support_[pruned.support_ != i]
+        residuals[i] = y[i] - P[i] @ np.linalg.solve(P[rest], y[rest])
+    assert pruned.pruning_[-1].error == pytest.approx(np.mean(residuals**2), rel=1e-8)

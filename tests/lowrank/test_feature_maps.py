@@ -22,8 +22,9 @@ from mercer.lowrank import (
     ReducedBasis,
 )
 from mercer.lowrank.approximations import approximation_from_dict
-from mercer.lowrank.automatic import decide
 from mercer.lowrank.feature_map import KernelMap, principal_components_map, spectral_map, triangular_map
+from mercer.planning import approximation_for
+from mercer.resources import Resources
 
 Array = NDArray[np.float64]
 X = np.random.default_rng(0).standard_normal((70, 3))
@@ -146,6 +147,16 @@ def test_values_make_maps_of_at_most_m_features(value: Any) -> None:
     assert np.array_equal(found.features(points), again.features(points))
 
 
+@pytest.mark.parametrize("kind", [Nystrom, FixedSize, KernelPCA, ReducedBasis, RandomFourier, OrthogonalFourier])
+@pytest.mark.parametrize("own", [0, 4])
+def test_the_seed_of_an_approximation_goes_before_the_one_it_is_given(kind: Any, own: int) -> None:
+    kernel = Gaussian(1.0)
+    found = kind(10, seed=own).feature_map(kernel, X, seed=9).features(X)
+    assert np.array_equal(found, kind(10).feature_map(kernel, X, seed=own).features(X))
+    other = kind(10).feature_map(kernel, X, seed=9).features(X)
+    assert found.shape != other.shape or not np.allclose(found, other)
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -171,14 +182,14 @@ def test_senseless_values_are_refused(call: Any) -> None:
 
 def test_auto_decides_by_size_and_memory() -> None:
     kernel = Gaussian()
-    assert decide(kernel, 5_000, memory="1 GiB").approximation is None
-    assert decide(Linear(), 10**7, memory="1 GiB").approximation is None
-    assert decide(Sigmoid(), 10**7, memory="1 GiB").approximation is None
-    assert decide(kernel, 500_000, memory="4 GiB").approximation == Nystrom(2828)
-    small = decide(kernel, 500_000, memory="4 MiB")
+    assert approximation_for(kernel, 5_000, resources=Resources("1 GiB")).approximation is None
+    assert approximation_for(Linear(), 10**7, resources=Resources("1 GiB")).approximation is None
+    assert approximation_for(Sigmoid(), 10**7, resources=Resources("1 GiB")).approximation is None
+    assert approximation_for(kernel, 500_000, resources=Resources("4 GiB")).approximation == Nystrom(2828)
+    small = approximation_for(kernel, 500_000, resources=Resources("4 MiB"))
     assert isinstance(small.approximation, Nystrom)
     assert small.approximation.m < 500
     assert "as many as" in small.reason
-    held = decide(kernel, 500_000, memory="1 GiB", row_bytes=4)
+    held = approximation_for(kernel, 500_000, resources=Resources("1 GiB"), row_bytes=4)
     assert held.approximation is not None
     assert held.approximation.m * 4 * 500_000 <= 2**30

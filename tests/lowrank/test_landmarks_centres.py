@@ -100,6 +100,20 @@ def test_weights_count_as_copies_in_the_means():
     np.testing.assert_allclose(distances, np.min(np.sum((X[:, None] - start) ** 2, axis=2), axis=1), atol=1e-12)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_centre_that_is_given_nothing_stays_where_it_is(sparse):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    start = np.array([[0.0, 0.0], [50.0, -60.0], [-70.0, 80.0]])
+    U, centres = (sp.csr_array(X), sp.csr_array(start)) if sparse else (X, start)
+    labels, _ = nearest_centres(U, centres)
+    assert not labels.any()
+    # One of the two that are left alone has been given points before, the other never.
+    found, counts = moved(U, np.ones(40), labels, centres, np.array([0.0, 0.0, 5.0]))
+    expected = np.vstack([X.mean(axis=0), start[1:]])
+    np.testing.assert_allclose(found.toarray() if sparse else found, expected, rtol=1e-12)
+    np.testing.assert_array_equal(counts, [40.0, 0.0, 5.0])
+
+
 def test_two_batches_give_the_mean_of_both():
     X = np.random.default_rng(0).normal(size=(100, 2))
     start, labels = np.zeros((1, 2)), np.zeros(100, dtype=np.intp)

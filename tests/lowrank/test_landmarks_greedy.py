@@ -161,6 +161,19 @@ def test_sparse_greedy_with_all_candidates_is_trace_greedy():
     np.testing.assert_allclose(every.details["history"], full.details["history"], rtol=1e-10)
 
 
+@pytest.mark.parametrize("method", ["sparse_greedy", "trace_greedy"])
+def test_each_greedy_landmark_takes_most_off_the_weighted_trace(method):
+    X = points(50)
+    weights = np.random.default_rng(7).choice([0.05, 1.0, 20.0], 50)
+    options = {"candidates": 50} if method == "sparse_greedy" else {}
+    chosen = choose(KERNEL, X, 8, method=method, weights=weights, seed=0, **options)
+    K = KERNEL(X)
+    for at, j in enumerate(chosen.index):
+        before = chosen.index[:at]
+        left = [weights @ np.diag(K - nystrom(K, [*before, i])) if i not in before else np.inf for i in range(50)]
+        assert j == int(np.argmin(left))
+
+
 def test_trace_greedy_explains_more_than_uniform_and_pivots():
     X = points(300, 3)
     traces = {m: choose(KERNEL, X, 25, method=m, seed=0).residual_trace for m in ("trace_greedy", "uniform")}

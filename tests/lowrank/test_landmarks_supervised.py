@@ -9,7 +9,7 @@ from mercer.kernels import Gaussian
 from mercer.lowrank import choose
 from mercer.lowrank.landmarks.kernel_pca import leading_eigenvectors
 from mercer.lowrank.landmarks.sampling import drawn, leverage_scores
-from mercer.lowrank.landmarks.task import Task
+from mercer.lowrank.landmarks.task import LandmarkTask
 
 KERNEL = Gaussian(sigma=1.0)
 
@@ -20,7 +20,7 @@ def points(n=80, d=2, seed=0):
 
 def task(X, m=10, weights=None):
     w = np.ones(len(X)) if weights is None else weights
-    return Task(KERNEL, X, m, np.arange(len(X)), w, None, np.random.default_rng(0), 1 << 28)
+    return LandmarkTask(KERNEL, X, m, np.arange(len(X)), w, None, np.random.default_rng(0), 1 << 28)
 
 
 # Orthogonal least squares ---------------------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn import svm
 from sklearn.base import clone
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from mercer.errors import BudgetTooSmall, InvalidInput, NotPositiveDefinite
@@ -24,6 +26,7 @@ from mercer.lowrank.approximations import (
     ReducedBasis,
 )
 from mercer.models import load, save
+from mercer.solvers.streamed.whitening import whiten
 from mercer.svm import SVC, SVR
 
 Array = NDArray[np.float64]
@@ -204,6 +207,53 @@ def test_class_and_sample_weights_count() -> None:
     exact = SVC(**options).fit(X, LABELS, weights)
     assert np.abs(machine.decision_function(NEW) - exact.decision_function(NEW)).max() < 1e-4
     assert (machine.support_ % 3 != 0).all()
+
+
+def principal_components(S: Array, rows: Array, rank: int) -> Array:
+    """Kernel principal components of the landmarks S at rows, by dense algebra: features of K centred on S."""
+    m = len(S)
+    J = np.eye(m) - 1.0 / m
+    values, vectors = np.linalg.eigh(J @ KERNEL(S) @ J)
+    U = vectors[:, -rank:] / np.sqrt(values[-rank:])
+    return np.asarray((KERNEL(rows, S) - KERNEL(S).mean(axis=0)) @ J @ U)
+
+
+@pytest.mark.parametrize("machine", ["two classes", "pairs", "one against the rest", "regression"])
+def test_a_support_vector_machine_on_principal_components_keeps_their_constant(machine: str) -> None:
+    own, new = principal_components(X[:60], X, 8), principal_components(X[:60], NEW, 8)
+    approximation = KernelPCA(60, landmarks=X[:60], rank=8)
+    options: dict[str, Any] = {"C": 2.0, "tol": 1e-8}
+    if machine == "regression":
+        ours = SVR(kernel=KERNEL, approximation=approximation, **options).fit(X, Y).predict(NEW)
+        theirs = svm.SVR(kernel="linear", **options).fit(own, Y).predict(new)
+    else:
+        shape = {"decision_function_shape": "ovo"} if machine == "pairs" else {}
+        rest = {"multiclass": "ovr"} if machine == "one against the rest" else {}
+        labels = LABELS if machine == "two classes" else THREE
+        ours = SVC(kernel=KERNEL, approximation=approximation, **options, **shape, **rest).fit(X, labels)
+        ours = ours.decision_function(NEW)
+        reference: Any = svm.SVC(kernel="linear", **options, **shape)
+        if rest:
+            reference = OneVsRestClassifier(reference)
+        theirs = reference.fit(own, labels).decision_function(new)
+    assert np.abs(ours - theirs).max() < 1e-4
+
+
+@pytest.mark.parametrize("m", [600, 1100])
+def test_more_landmarks_than_one_group_of_the_factorisation_holds(m: int) -> None:
+    rng = np.random.default_rng(m)
+    many, new = rng.uniform(-4, 4, (m, 3)), rng.uniform(-4, 4, (50, 3))
+    y = np.sin(many).sum(axis=1)
+    kernel = Gaussian(sigma=0.5)
+    found = whiten(kernel, many, 1e-12)
+    assert len(found.kept) == m
+    K = kernel(many[found.kept])
+    assert np.abs(found.L @ found.L.T - K).max() < 1e-10
+    W = rng.standard_normal((m, 2))
+    assert np.abs(found.L.T @ found.backward(W) - W).max() < 1e-8
+    machine = LSSVR(C=5.0, kernel=kernel, approximation=Nystrom(m, landmarks=many)).fit(many, y)
+    c, b = dense_machine(kernel(many), y, 5.0)
+    assert np.abs(machine.predict(new) - kernel(new, many) @ c - b).max() < 1e-8
 
 
 def test_probabilities_come_with_landmarks() -> None:
@@ -388,7 +438,7 @@ def test_rsvm_ridge_is_ridge_regression_on_kernel_values() -> None:
 def test_random_features_come_close_to_the_exact_machine(kind: Any) -> None:
     exact = LSSVR(kernel=KERNEL).fit(X, Y)
     machine = LSSVR(kernel=KERNEL, approximation=kind(4000)).fit(X, Y)
-    assert machine.support_vectors_ is None
+    assert machine.support_vectors_.shape == (0, X.shape[1])  # as for every machine without landmarks
     assert machine.dual_coef_.shape == (4000,)
     assert np.abs(machine.predict(NEW) - exact.predict(NEW)).max() < 0.1
     with pytest.raises(AttributeError):
@@ -476,7 +526,7 @@ def test_a_machine_fitted_again_without_approximation_forgets_it() -> None:
     machine.set_params(approximation=None).fit(X, LABELS)
     assert machine.approximation_ is None
     assert machine.feature_map_ is None
-    assert not hasattr(machine, "support_vectors_")
+    assert np.array_equal(machine.support_vectors_, X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert machine.loo_error_ < 0.3

@@ -72,8 +72,9 @@ def test_foreign_files(tmp_path: Path, saved: Path) -> None:
 
 def test_another_version(saved: Path) -> None:
     parts = Parts(saved)
-    parts.metadata["version"] = "2"
-    refused(parts.write(saved), "version is '2' and this mercer reads version 1")
+    for other in ("1", "3", "2.0", 2, None):
+        parts.metadata["version"] = other
+        refused(parts.write(saved), f"version is {other!r} and this mercer reads version 2")
 
 
 def test_a_file_above_the_limit_is_not_read(saved: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer import LSSVC, SVC, Gaussian, Linear, Standardise
+from mercer import LSSVC, SVC, Gaussian, KernelLogistic, Linear, Multilabel, OutputCode, Standardise, TunedSVC
 from mercer.errors import MercerError, ModelFileError
 from mercer.models import load_model, read_libsvm, save, write_libsvm
 
@@ -108,7 +108,7 @@ def knowing(path: Path, random: Random, target: Path) -> None:
     else:
         name = list(parts.header)[random.integers(len(parts.header))]
         begin, end = parts.header[name]["data_offsets"]
-        width = {"F64": 8, "I64": 8, "I32": 4, "U8": 1}[parts.header[name]["dtype"]]
+        width = {"F64": 8, "I64": 8, "I32": 4, "U8": 1, "I8": 1}[parts.header[name]["dtype"]]
         for place in random.integers((end - begin) // width, size=2) if end > begin else ():
             odd = [0, -1, 1 << 62, 1 << 31, 255][random.integers(5)]
             at = begin + width * int(place)
@@ -126,7 +126,16 @@ def originals(folder: Path) -> list[Path]:
     save(first, folder / "a.mercer", standardise=Standardise.learn(X), solution=True, notes={"n": 1})
     save(second, folder / "b.mercer")
     write_libsvm(quietly(SVC(probability=True, random_state=0), rare, y), folder / "c.libsvm")
-    return [folder / "a.mercer", folder / "b.mercer", folder / "c.libsvm"]
+    made_of_machines = {
+        "d": (KernelLogistic(kernel="linear"), names),
+        "e": (OutputCode(LSSVC(), "ava", "bradley-terry", random_state=0), names),
+        "f": (Multilabel(SVC()), np.column_stack([y > 0, X[:, 0] > 0.5]).astype(int)),
+        "g": (TunedSVC(C=[0.5, 2.0], sigma=[1.0, 3.0], folds=2), y),
+        "h": (OutputCode(SVC(class_weight="balanced"), "ava", "stacking", random_state=0), y),
+    }
+    for letter, (machine, targets) in made_of_machines.items():
+        save(quietly(machine, X, targets), folder / f"{letter}.mercer")
+    return [*(folder / f"{letter}.mercer" for letter in "abdefgh"), folder / "c.libsvm"]
 
 
 def attempt(path: Path, X: np.ndarray) -> str:
@@ -163,7 +172,7 @@ def main(folder: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (size + GROWTH, resource.getrlimit(resource.RLIMIT_AS)[1]))
     signal.signal(signal.SIGALRM, too_long)
     for number in range(FILES):
-        source = paths[number % 3]
+        source = paths[number // 2 % len(paths)]
         target = folder / f"damaged{source.suffix}"
         if source.suffix == ".mercer" and number % 2:
             knowing(source, random, target)

@@ -58,7 +58,7 @@ def raw_values(machine: Any, X: Any) -> np.ndarray:
 
 def rounding(machine: Any, Z: np.ndarray) -> float:
     """What the last places of the terms c_v k(z, v), added up in another order, can come to."""
-    terms = np.abs(machine._kernel(Z, machine.support_vectors_)) @ np.abs(machine._dual_coef_).T
+    terms = np.abs(machine.kernel_(Z, machine.support_vectors_)) @ np.abs(machine._dual_coef_).T
     return 1e-14 * (1.0 + float(terms.max()))
 
 

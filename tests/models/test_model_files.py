@@ -16,9 +16,10 @@ from safetensors import safe_open
 from mercer import LSSVC, LSSVR, SVC, SVR, Custom, Gaussian, NuSVC, OneClassSVM, Spectrum, Standardise
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
+from mercer.losses import Hinge
 from mercer.models import Model, load, load_model, save
-from mercer.problems import SupportVectorClassification
-from mercer.solvers import decomposition
+from mercer.problems import RegularisedRisk
+from mercer.solvers.quadratic import decomposition
 
 from .machines import MACHINES, METHODS, points, quietly
 
@@ -158,7 +159,7 @@ def test_training_goes_on_from_a_stored_solution(tmp_path: Path) -> None:
     solution = load(tmp_path / "m").solution_
     assert solution.gap == machine.gap_
     assert [line[:5] for line in solution.history] == [line[:5] for line in machine.history_]
-    problem = SupportVectorClassification(Gram(machine._kernel, X), np.where(y > 0, -1.0, 1.0), 1.0)
+    problem = RegularisedRisk(Gram(machine.kernel_, X), np.where(y > 0, -1.0, 1.0), Hinge(), 1.0)
     again = decomposition.solve(problem, tol=1e-5, start=solution.variables)
     assert again.iterations <= 1
     assert np.allclose(again.coefficients, solution.coefficients)
@@ -173,7 +174,7 @@ def test_a_model_file_is_a_safetensors_file_with_a_description(tmp_path: Path) -
         assert np.array_equal(file.get_tensor("points"), machine.support_vectors_)
         assert np.array_equal(file.get_tensor("intercept"), machine.intercept_)
     assert metadata["format"] == "mercer model"
-    assert metadata["version"] == "1"
+    assert metadata["version"] == "2"
     document = json.loads(metadata["document"])
     assert document["machine"] == "NuSVC"
     assert document["parameters"]["nu"] == 0.2

@@ -126,6 +126,21 @@ def test_labels_of_any_type(machine: Any, labels: Any, tmp_path: Path) -> None:
     assert_equal(machine, tmp_path / "m.onnx", X)
 
 
+@pytest.mark.parametrize(("shape", "break_ties"), [("ovo", False), ("ovr", False), ("ovr", True)])
+def test_ties_of_values_and_of_votes_are_decided_alike(shape: str, break_ties: bool, tmp_path: Path) -> None:
+    """Classes at the corners of a square: in its middle and on its axes pairs are exactly at zero, and votes even."""
+    X = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
+    machine = SVC(kernel="linear", C=1.0, decision_function_shape=shape, break_ties=break_ties)
+    machine.fit(X, ["a", "b", "c", "d"])
+    grid = np.array([[a, b] for a in (-1.0, 0.0, 1.0) for b in (-1.0, 0.0, 1.0)])
+    pairs = SVC(kernel="linear", C=1.0, decision_function_shape="ovo").fit(X, [0, 1, 2, 3]).decision_function(grid)
+    assert (pairs == 0.0).sum() >= 6
+    place = tmp_path / "a.onnx"
+    write_onnx(machine, place)
+    found = assert_equal(machine, place, grid)
+    assert {"label", "decision"} <= set(found)
+
+
 def test_real_data_with_standardisation(tmp_path: Path) -> None:
     data = sample("satimage", "train")
     X = (data.X.toarray() if sp.issparse(data.X) else data.X)[:600]

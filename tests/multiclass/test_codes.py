@@ -139,6 +139,16 @@ def test_the_smallest_bch_code_has_the_known_weights():
     assert bch.product(generator, check_polynomial) == 2**63 + 1
 
 
+@pytest.mark.parametrize("dimension", [7, 10])
+def test_a_full_bch_code_has_all_words_but_the_two_constant_ones(dimension):
+    generator = bch.GENERATORS[dimension][0]
+    rows = np.array([[generator << i >> bit & 1 for bit in range(63)] for i in range(dimension)])
+    words = 2 * (np.array(list(product([0, 1], repeat=dimension))) @ rows % 2) - 1
+    mixed = words[words.min(axis=1) < words.max(axis=1)]
+    assert len(mixed) == 2**dimension - 2
+    assert {tuple(row) for row in bch.bch(len(mixed)).tolist()} == {tuple(row) for row in mixed.tolist()}
+
+
 @pytest.mark.parametrize("dimension", [10, 16])
 def test_larger_bch_codes_have_their_least_distance(dimension):
     generator, least = bch.GENERATORS[dimension]
@@ -181,6 +191,30 @@ def test_the_example_of_four_classes_and_six_machines_corrects_one_error():
     M = [[-1, -1, -1, 1, 1, 1], [-1, 1, 1, -1, -1, 1], [1, -1, 1, -1, 1, -1], [1, 1, -1, -1, 1, 1]]
     found = audit(M)
     assert (found.distance, found.corrects) == (3, 1)
+
+
+def always_mended(M):
+    """The most wrong machines that Hamming decoding mends wherever they are: every pattern of flips is tried."""
+    k, machines = M.shape
+    for wrong in range(1, machines + 1):
+        for flipped in combinations(range(machines), wrong):
+            for word in range(k):
+                received = M[word].copy()
+                received[list(flipped)] *= -1
+                disagree = (received != M).sum(axis=1)
+                if (np.delete(disagree, word) <= disagree[word]).any():
+                    return wrong - 1
+    return machines
+
+
+@pytest.mark.parametrize("distance", [1, 2, 3, 4, 5, 6])
+def test_a_code_corrects_what_every_pattern_of_flips_confirms_at_odd_and_even_distance(distance):
+    M = np.ones((3, 9), dtype=int)
+    M[1, :distance] = -1  # rows 0 and 1 differ in `distance` places, and row 2 from both in at least as many
+    M[2, 9 - max(distance, 5) :] = -1
+    found = audit(M)
+    assert found.distance == distance
+    assert found.corrects == always_mended(M)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ from scipy.optimize import linprog, minimize
 
 from mercer import losses
 from mercer.errors import InvalidInput
-from mercer.estimation import pairwise
-from mercer.multiclass import combiners, continuous_codes, coupling, decoders
+from mercer.machine import pairwise
+from mercer.multiclass import coupling, decoders, learnt_decoders
 from mercer.multiclass.codes import make_code, random_code
 from mercer.selection.bounds.multiclass import training_error
+from tests.multiclass.references import continuous_code_objective, divergence, from_pairs
 
 THREE = [losses.Hinge(), losses.Square(), losses.Exponential()]
 EVERY = [decoders.loss_of(name) for name in decoders.LOSSES]
@@ -127,19 +128,19 @@ def test_every_step_lowers_the_divergence_and_the_end_is_its_minimum(name):
     r = random.uniform(0.05, 0.95, size=(1, M.shape[1]))
     weights = random.integers(5, 50, size=M.shape[1]).astype(float)
     p = np.full((1, 4), 0.25)
-    values = [float(coupling.divergence(M, r, p, weights)[0])]
+    values = [float(divergence(M, r, p, weights)[0])]
     for _ in range(60):
         p = coupling.from_code(M, r, weights, max_steps=1, start=p)
-        values.append(float(coupling.divergence(M, r, p, weights)[0]))
+        values.append(float(divergence(M, r, p, weights)[0]))
     assert np.all(np.diff(values) <= 1e-10)
 
     def objective(z):
         q = np.exp(z - z.max())
-        return float(coupling.divergence(M, r, (q / q.sum())[None], weights)[0])
+        return float(divergence(M, r, (q / q.sum())[None], weights)[0])
 
     best = minimize(objective, np.zeros(4), method="BFGS", options={"gtol": 1e-9})
     found = coupling.from_code(M, r, weights)
-    assert float(coupling.divergence(M, r, found, weights)[0]) == pytest.approx(best.fun, rel=1e-6)
+    assert float(divergence(M, r, found, weights)[0]) == pytest.approx(best.fun, rel=1e-6)
     other = coupling.from_code(M, r, weights, start=random.dirichlet(np.ones(4), size=1))
     assert other == pytest.approx(found, abs=1e-6)
 
@@ -150,7 +151,7 @@ def test_the_general_form_on_all_pairs_is_the_pairwise_form():
     r = random.uniform(0.02, 0.98, size=(10, M.shape[1]))
     weights = random.integers(5, 50, size=M.shape[1]).astype(float)
     general = coupling.from_code(M, r, weights, tol=1e-12)
-    assert general == pytest.approx(coupling.from_pairs(r, 6, weights, tol=1e-12), abs=1e-8)
+    assert general == pytest.approx(from_pairs(r, 6, weights, tol=1e-12), abs=1e-8)
 
 
 # Stacking ---------------------------------------------------------------------------------------------------------
@@ -161,11 +162,11 @@ def test_the_code_itself_as_combiner_is_linear_decoding():
     for name in ("ova", "ava", "dense", "sparse"):
         M = make_code(name, 5, 0)
         f = random.normal(size=(30, M.shape[1]))
-        scores = combiners.linear(np.sign(f), M.T)
+        scores = np.sign(f) @ M.T
         assert scores == pytest.approx(M.shape[1] - 2 * decoders.hamming(M, f))
         if M.all():  # (1 - Mf)^2 = const - 2 Mf
             chosen = np.argmin(decoders.loss_based(M, f, losses.Square()), axis=1)
-            assert np.array_equal(np.argmax(combiners.linear(f, M.T), axis=1), chosen)
+            assert np.array_equal(np.argmax(f @ M.T, axis=1), chosen)
 
 
 @pytest.mark.parametrize("F", [4, 60])
@@ -176,9 +177,9 @@ def test_stacking_is_ridge_regression_on_indicators(F):
     Z, labels = random.normal(size=(40, F)), random.integers(0, 3, size=40)
     weights = random.uniform(0.5, 2, size=40)
     reference = Ridge(alpha=0.7, fit_intercept=False).fit(Z, np.eye(3)[labels], sample_weight=weights)
-    assert combiners.stack(Z, labels, 3, 0.7, weights) == pytest.approx(reference.coef_.T, abs=1e-8)
+    assert learnt_decoders.stack(Z, labels, 3, 0.7, weights) == pytest.approx(reference.coef_.T, abs=1e-8)
     with pytest.raises(InvalidInput, match="penalty"):
-        combiners.stack(Z, labels, 3, 0.0)
+        learnt_decoders.stack(Z, labels, 3, 0.0)
 
 
 # Continuous codes -------------------------------------------------------------------------------------------------
@@ -194,7 +195,7 @@ def problem(seed=6):
 def test_linear_programs_reach_the_optimum_of_a_dense_formulation(norm):
     Z, labels = problem()
     n, F, k, penalty = 24, 4, 3, 0.8
-    M = continuous_codes.continuous_code(Z, labels, k, norm=norm, penalty=penalty)
+    M = learnt_decoders.continuous_code(Z, labels, k, norm=norm, penalty=penalty)
     # The same program stated with epigraph variables t >= |M|, one for each entry or one for all.
     rows, right = [], []
     entries = 1 if norm == "inf" else k * F
@@ -217,13 +218,13 @@ def test_linear_programs_reach_the_optimum_of_a_dense_formulation(norm):
     cost = np.concatenate([np.zeros(k * F), np.ones(n), np.full(entries, penalty)])
     bounds = [(None, None)] * (k * F) + [(0, None)] * (n + entries)
     best = linprog(cost, A_ub=np.array(rows), b_ub=right, bounds=bounds, method="highs-ipm")
-    assert continuous_codes.value(M, Z, labels, norm, penalty) == pytest.approx(best.fun, rel=1e-7)
+    assert continuous_code_objective(M, Z, labels, norm, penalty) == pytest.approx(best.fun, rel=1e-7)
 
 
 def test_the_quadratic_program_reaches_the_optimum_of_clarabel():
     Z, labels = problem()
     n, F, k, penalty = 24, 4, 3, 0.8
-    M = continuous_codes.continuous_code(Z, labels, k, norm="2", penalty=penalty)
+    M = learnt_decoders.continuous_code(Z, labels, k, norm="2", penalty=penalty)
     size = k * F + n
     P = sp.diags(np.concatenate([np.full(k * F, 2 * penalty), np.zeros(n)])).tocsc()
     rows, right = [], []
@@ -241,13 +242,13 @@ def test_the_quadratic_program_reaches_the_optimum_of_clarabel():
     q = np.concatenate([np.zeros(k * F), np.ones(n)])
     cones = [clarabel.NonnegativeConeT(len(right))]
     best = clarabel.DefaultSolver(P, q, sp.csc_matrix(np.array(rows)), np.array(right), cones, settings_).solve()
-    assert continuous_codes.value(M, Z, labels, "2", penalty) == pytest.approx(best.obj_val, rel=1e-5)
+    assert continuous_code_objective(M, Z, labels, "2", penalty) == pytest.approx(best.obj_val, rel=1e-5)
     assert pytest.approx(np.array(best.x[: k * F]).reshape(k, F), abs=1e-3) == M
 
 
 def test_wrong_norms_and_penalties_are_refused():
     Z, labels = problem()
     with pytest.raises(InvalidInput, match="norm"):
-        continuous_codes.continuous_code(Z, labels, 3, norm="3")
+        learnt_decoders.continuous_code(Z, labels, 3, norm="3")
     with pytest.raises(InvalidInput, match="penalty"):
-        continuous_codes.continuous_code(Z, labels, 3, penalty=-1.0)
+        learnt_decoders.continuous_code(Z, labels, 3, penalty=-1.0)

@@ -9,7 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from mercer import LSSVC, SVC, Gaussian
 from mercer.errors import NotConverged
-from mercer.multiclass import OutputCode, continuous_codes, copies
+from mercer.multiclass import OutputCode, copies, learnt_decoders
 
 pytestmark = pytest.mark.filterwarnings("ignore::mercer.errors.Advice")
 
@@ -96,11 +96,28 @@ def test_the_unit_of_the_outputs_does_not_matter(iris, decoder, norm):
     assert one == pytest.approx(other, abs=2e-3)
 
 
+@pytest.mark.parametrize("decoder", ["bradley-terry", "stacking"])
+@pytest.mark.parametrize("code", ["ova", "ava"])
+def test_copies_of_unequal_weight_are_one_point_of_the_sum_of_their_weights(iris, code, decoder):
+    X, y = iris
+    own = np.random.default_rng(0).uniform(0.2, 3.0, len(y))
+    twice = np.concatenate([np.arange(len(y)), np.arange(0, len(y), 3)])
+    parts = own[twice]
+    parts[: len(y) : 3] *= 0.25
+    parts[len(y) :] *= 0.75
+    machines = [
+        OutputCode(LSSVC(C=2.0, kernel=Gaussian(1.0)), code, decoder, random_state=0).fit(X[rows], y[rows], weights)
+        for rows, weights in ((np.arange(len(y)), own), (twice, parts))
+    ]
+    learnt = [m.sigmoids_ if decoder == "bradley-terry" else m.combiner_ for m in machines]
+    np.testing.assert_allclose(learnt[1], learnt[0], rtol=1e-6, atol=1e-8)
+
+
 def test_a_continuous_code_that_would_take_for_ever_is_kept_as_it_is_and_says_so(monkeypatch):
     random = np.random.default_rng(0)
     labels = random.integers(0, 3, size=60)
     Z = 1e6 * (random.normal(size=(60, 3)) + np.eye(3)[labels])
-    monkeypatch.setattr(continuous_codes, "MOST_VISITS", 50)
+    monkeypatch.setattr(learnt_decoders, "MOST_VISITS", 50)
     with pytest.warns(NotConverged, match="relative duality gap"):
-        M = continuous_codes.continuous_code(Z, labels, 3)
+        M = learnt_decoders.continuous_code(Z, labels, 3)
     assert np.isfinite(M).all()

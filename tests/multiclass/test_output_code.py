@@ -1,4 +1,4 @@
-"""OutputCode: the theorems about codes, the fast roads against plain retraining, and every odd input."""
+"""OutputCode: the theorems about codes, the fast methods against plain retraining, and every odd input."""
 
 import pickle
 
@@ -291,7 +291,7 @@ def test_probabilities_sum_to_one_and_are_calibrated_better_than_chance(satimage
 
 
 def test_stacking_on_unseen_outputs_beats_stacking_on_fitted_ones():
-    from mercer.multiclass import combiners
+    from mercer.multiclass import learnt_decoders
 
     random = np.random.default_rng(0)
     labels = random.integers(0, 4, size=240)
@@ -299,7 +299,7 @@ def test_stacking_on_unseen_outputs_beats_stacking_on_fitted_ones():
     inside, outside = np.arange(120), np.arange(120, 240)
     base = LSSVC(C=1e4, kernel=Gaussian(1.0))  # fits the training points almost exactly
     machine = OutputCode(base, "sparse", "stacking", penalty=1e-3, random_state=0).fit(X[inside], labels[inside])
-    fitted = combiners.stack(machine.outputs(X[inside]), labels[inside], 4, 1e-3)
+    fitted = learnt_decoders.stack(machine.outputs(X[inside]), labels[inside], 4, 1e-3)
     of_fitted = np.mean(np.argmax(machine.outputs(X[outside]) @ fitted, axis=1) == labels[outside])
     assert np.mean(machine.predict(X[outside]) == labels[outside]) >= of_fitted
 

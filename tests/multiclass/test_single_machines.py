@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer.data import sample
 from mercer.errors import NotConverged
 from mercer.kernels import Gaussian, Linear
-from mercer.multiclass.machines import (
+from mercer.multiclass.single_problem import (
     BredensteinerBennettSVC,
     CrammerSingerSVC,
     KernelLogistic,

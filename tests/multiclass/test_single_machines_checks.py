@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercer.multiclass.machines import (
+from mercer.multiclass.single_problem import (
     BredensteinerBennettSVC,
     CrammerSingerSVC,
     KernelLogistic,

@@ -6,8 +6,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from mercer.problems import Bounds, best_threshold, converged, relative_gap
-from problems.zoo import KINDS, c_svc, case, eps_svr, feasible_point, huber, nu_svc, nu_svr, one_class, squared_hinge
+from mercer.gram import Gram
+from mercer.kernels import Linear
+from mercer.problems import Bounds, Certificate, HardMargin, best_threshold, converged, relative_gap
+from mercer.problems.certificate import gap_text
+from mercer.solvers.quadratic import interior_point
+from problems.zoo import (
+    KINDS,
+    Data,
+    c_svc,
+    case,
+    eps_svr,
+    feasible_point,
+    huber,
+    nu_svc,
+    nu_svr,
+    one_class,
+    squared_hinge,
+)
 
 IDS = [kind.__name__ for kind in KINDS]
 
@@ -60,11 +76,13 @@ def test_every_term_of_the_gap_is_non_negative_for_any_multipliers(kind):
 def test_primal_at_any_point_is_the_written_out_objective(kind):
     example, rng = case(kind, 4), np.random.default_rng(4)
     coefficients, bias = rng.normal(size=example.problem.n), 0.3
-    named = {"rho": 0.7} if kind in (nu_svc,) else {"epsilon": 0.2} if kind is nu_svr else {}
+    named = {"rho": 0.7} if kind is nu_svc else {}
     if example.problem.bias == "penalised":
         bias = float(coefficients.sum())
     if example.problem.bias == "none":
         bias = 0.0
+    if "nu_svr" in kind.__name__:
+        named["epsilon"] = 0.2
     if "semiparametric" in kind.__name__:
         named["basis"] = rng.normal(size=2)
     if kind is one_class:
@@ -146,12 +164,28 @@ def test_bounds_only_ever_close():
     assert "gap" in repr(bounds)
 
 
-def test_stop_rule_is_relative_to_the_mean_of_primal_and_dual():
+def test_relative_gap_is_the_gap_over_the_larger_objective_and_the_stop_rule_asks_for_it():
     assert converged(1.0, 1.0 - 1e-3, 1.1e-3)
     assert not converged(1.0, 1.0 - 1e-3, 0.9e-3)
     assert converged(0.0, 0.0, 1e-8)
-    assert relative_gap(2.0, 1.0) == pytest.approx(1 / 1.5)
+    assert relative_gap(2.0, 1.0) == 0.5
+    assert relative_gap(-1.0, -4.0) == 0.75
     assert relative_gap(0.0, 0.0) == 0.0
+    assert relative_gap(0.0, -1e-9) == 1.0
+
+
+def test_what_is_not_a_number_is_never_converged():
+    for primal, dual, gap in ((np.nan, 1.0, 0.0), (1.0, np.nan, 0.0), (1.0, 1.0, np.nan), (np.nan, np.nan, None)):
+        assert np.isnan(relative_gap(primal, dual, gap))
+        assert not converged(primal, dual, 1e300, gap)
+        assert not Certificate(primal, dual, primal - dual if gap is None else gap, 0.0).converged(1e300)
+
+
+def test_gaps_are_shown_in_one_form():
+    assert gap_text(0.963) == "0.96"
+    assert gap_text(3.21e-5) == "3.2e-05"
+    assert gap_text(2.5e-28) == gap_text(0.0) == "< 1e-16"
+    assert gap_text(np.nan) == "not known"
 
 
 def test_printed_gap_of_nonlinear_losses_is_not_a_bound_but_the_conjugate_form_is():
@@ -169,3 +203,46 @@ def test_printed_gap_of_nonlinear_losses_is_not_a_bound_but_the_conjugate_form_i
         too_small += printed < true - 1e-9
         assert certificate.gap == pytest.approx(true, rel=1e-9)
     assert too_small > 0
+
+
+@pytest.mark.parametrize("kind", [c_svc, eps_svr, nu_svc, one_class], ids=lambda kind: kind.__name__)
+def test_sums_that_miss_their_targets_are_counted_where_values_are_uncertain(kind):
+    problem = case(kind, 3, bias="free").problem
+    program, rng = problem.program(), np.random.default_rng(0)
+    s = feasible_point(problem, rng)
+    s = s + 1e-3 * (np.clip(s + 1.0, program.lower, program.upper) - s)  # in the box, with other sums
+    missed = program.sums(s) - program.d
+    assert np.abs(missed).max() > 1e-5
+    h, g = rng.normal(size=program.d.size), program.values(program.coefficients(s))
+    plain, none = program.evaluate(s, g, h)[1], np.zeros(program.n)
+    assert program.largest_gap(s, g, h, none) == pytest.approx(plain + np.abs(h) @ np.abs(missed), rel=1e-12)
+
+
+def test_the_tube_of_nu_regression_is_never_negative():
+    for seed in range(8):
+        r = Data(np.random.default_rng(seed), 20, 1.0, "free", False)
+        example = nu_svr(r, nu=1.0)
+        s = feasible_point(example.problem, r.rng)
+        found = example.problem.certificate(s)
+        assert found.multipliers["epsilon"] >= 0.0
+        primal = example.primal(example.problem.coefficients(s), found.bias, **found.multipliers)
+        assert found.primal == pytest.approx(primal, rel=1e-10)
+        assert found.dual <= -example.optimum() + 1e-7 <= found.primal + 2e-7
+
+
+def test_the_bias_of_a_one_class_machine_is_minus_rho():
+    example = case(one_class, 2)
+    c, rho = np.random.default_rng(0).uniform(size=30), 0.7
+    assert example.problem.primal(c, -rho) == pytest.approx(example.primal(c, -rho, rho=rho), rel=1e-12)
+    assert example.problem.primal(c, -rho) == pytest.approx(example.problem.primal(c, 0.0, rho=rho), rel=1e-12)
+
+
+def test_how_much_a_point_counts_makes_no_difference_to_the_hard_margin():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    X[:, 0] += y
+    gram, weights = Gram(Linear(), X), np.random.default_rng(1).uniform(0.01, 0.05, size=30)
+    plain, light = (interior_point.solve(HardMargin(gram, y, w), tol=1e-9) for w in (None, weights))
+    assert light.primal == pytest.approx(plain.primal, rel=1e-6)
+    weights[np.flatnonzero(plain.coefficients)[0]] = 0.0  # but one that does not count at all is left out
+    assert interior_point.solve(HardMargin(gram, y, weights), tol=1e-9).primal < plain.primal

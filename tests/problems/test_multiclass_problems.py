@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from mercer.errors import InvalidInput
 from mercer.problems.multiclass import BredensteinerBennett, CrammerSinger, LeeLinWahba, WestonWatkins
-from mercer.solvers import crammer_singer, lee_lin_wahba, weston_watkins
+from mercer.solvers.multiclass import decomposition
 from mercer.svm import SVC
 from problems.multiclass_reference import gaussian, given, points, reference
 
 MACHINES = {
-    "ww": (WestonWatkins, weston_watkins),
-    "cs": (CrammerSinger, crammer_singer),
-    "llw": (LeeLinWahba, lee_lin_wahba),
+    "ww": WestonWatkins,
+    "cs": CrammerSinger,
+    "llw": LeeLinWahba,
 }
 KINDS = list(MACHINES)
 BIASES = ["none", "penalised", "free"]
@@ -31,7 +31,7 @@ def feasible_variables(problem, rng):
 def test_weak_duality_and_the_gap_is_the_difference(kind, bias):
     X, y = points(30, 4)
     rng = np.random.default_rng(1)
-    problem = MACHINES[kind][0](given(gaussian(X)), y, 1.3, rng.uniform(0.5, 2, 30), bias)
+    problem = MACHINES[kind](given(gaussian(X)), y, 1.3, rng.uniform(0.5, 2, 30), bias)
     for _ in range(5):
         a = feasible_variables(problem, rng)
         certificate = problem.certificate(a)
@@ -47,7 +47,7 @@ def test_weak_duality_and_the_gap_is_the_difference(kind, bias):
 def test_the_bias_of_a_certificate_is_the_best_one(kind):
     X, y = points(20, 3, seed=2)
     rng = np.random.default_rng(0)
-    problem = MACHINES[kind][0](given(gaussian(X)), y, 1.0, bias="free")
+    problem = MACHINES[kind](given(gaussian(X)), y, 1.0, bias="free")
     c = problem.coefficients(feasible_variables(problem, rng))
     f = problem.gram.dot(c)
     b = problem.best_bias(f)
@@ -82,9 +82,9 @@ def test_bredensteiner_bennett_is_weston_watkins_at_the_stated_C():
     X, y = points(21, 3, seed=5)
     K = gaussian(X)
     C, k = 2.0, 3
-    bennett = weston_watkins.solve(BredensteinerBennett(given(K), y, C), tol=1e-9)
+    bennett = decomposition.solve(BredensteinerBennett(given(K), y, C), tol=1e-9)
     # In Rifkin's scaling, with margin 2: C_WW = 4 C / (2k + 1) and W_WW = 2 W_BB.
-    twin = weston_watkins.solve(WestonWatkins.from_rifkin(given(K), y, 4 * C / (2 * k + 1)), tol=1e-9)
+    twin = decomposition.solve(WestonWatkins.from_rifkin(given(K), y, 4 * C / (2 * k + 1)), tol=1e-9)
     np.testing.assert_allclose(twin.coefficients, 2 * bennett.coefficients, atol=1e-4)
 
 
@@ -100,7 +100,7 @@ def test_bredensteiner_bennett_solves_its_own_quadratic_program(bias, pairs, for
     norm = own * np.eye(k) + shared * np.ones((k, k))  # 1/2 sum ||w_i - w_j||^2 + 1/2 sum ||w_i||^2
     value, f = reference("ww", K, y, 1.5, bias, norm=norm, margin=1.0)
     problem = BredensteinerBennett(given(K), y, 1.5, bias=bias, pairs=pairs)
-    found = weston_watkins.solve(problem, tol=1e-9)
+    found = decomposition.solve(problem, tol=1e-9)
     assert found.primal == pytest.approx(value, rel=1e-7)
     assert problem.primal(found.coefficients, found.bias) == pytest.approx(value, rel=1e-7)
     assert problem.dual(found.variables) == pytest.approx(value, rel=1e-7)
@@ -113,8 +113,8 @@ def test_bredensteiner_bennett_solves_its_own_quadratic_program(bias, pairs, for
 def test_two_classes_are_the_binary_machine(kind, factor, scale, bias):
     X, y = points(40, 2, seed=7)
     K = gaussian(X)
-    problem, solver = MACHINES[kind]
-    found = solver.solve(problem(given(K), y, 1.7, bias=bias), tol=1e-10)
+    problem = MACHINES[kind]
+    found = decomposition.solve(problem(given(K), y, 1.7, bias=bias), tol=1e-10)
     f = K @ found.coefficients + found.bias
     binary = SVC(C=factor * 1.7, kernel="precomputed", tol=1e-8, bias=bias).fit(K, y)
     np.testing.assert_allclose(scale * (f[:, 1] - f[:, 0]), binary.decision_function(K), atol=2e-4)
@@ -123,8 +123,8 @@ def test_two_classes_are_the_binary_machine(kind, factor, scale, bias):
 def one_place(kind, p, C=200.0):
     """Outputs at a single place where class m has probability p_m."""
     k = len(p)
-    problem, solver = MACHINES[kind]
-    found = solver.solve(problem(given(np.ones((k, k))), np.arange(k), C, p), tol=1e-10)
+    problem = MACHINES[kind]
+    found = decomposition.solve(problem(given(np.ones((k, k))), np.arange(k), C, p), tol=1e-10)
     return found.coefficients.sum(axis=0)
 
 
@@ -141,7 +141,7 @@ def test_only_lee_lin_wahba_finds_the_most_probable_class_of_a_discrete_distribu
     labels = np.tile(np.arange(3), 3)
     K = (places[:, None] == places[None]).astype(float)
     weights = probabilities.ravel()
-    found = lee_lin_wahba.solve(LeeLinWahba(given(K), labels, 1e4, weights), tol=1e-9)
+    found = decomposition.solve(LeeLinWahba(given(K), labels, 1e4, weights), tol=1e-9)
     f = (K @ found.coefficients)[::3]
     assert (f.argmax(axis=1) == probabilities.argmax(axis=1)).all()
     against_rest = SVC(C=1e4, kernel="precomputed", multiclass="ovr", bias="none", tol=1e-6)
@@ -164,7 +164,7 @@ def test_slacks_of_one_versus_all_are_feasible_for_weston_watkins(k, seed):
 def test_outputs_sum_to_zero_at_points_never_seen():
     X, y = points(30, 4, seed=8)
     Z = np.random.default_rng(0).normal(size=(50, 2))
-    found = lee_lin_wahba.solve(LeeLinWahba(given(gaussian(X)), y, 2.0, bias="free"), tol=1e-6)
+    found = decomposition.solve(LeeLinWahba(given(gaussian(X)), y, 2.0, bias="free"), tol=1e-6)
     f = np.exp(-0.5 * ((Z[:, None] - X[None]) ** 2).sum(axis=2)) @ found.coefficients + found.bias
     assert np.abs(f.sum(axis=1)).max() < 1e-12
 

@@ -8,32 +8,27 @@ import pytest
 from mercer.errors import Infeasible, InvalidInput
 from mercer.gram import Gram
 from mercer.kernels import Gaussian, Precomputed
-from mercer.losses import Hinge
+from mercer.losses import EpsilonInsensitive, Hinge, Huber, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.problems import (
-    HuberRegression,
     NuClassification,
     NuRegression,
     OneClass,
-    Semiparametric,
-    SquaredEpsilonRegression,
-    SquaredHingeClassification,
-    SupportVectorClassification,
-    SupportVectorRegression,
+    RegularisedRisk,
     rescale,
 )
-from mercer.solvers import interior_point
+from mercer.solvers.quadratic import interior_point
 from problems.zoo import KINDS, Data, c_svc, case, eps_svr, gaussian
 
 CLASSIFIERS = [
-    lambda g, y, w: SupportVectorClassification(g, y, 2.0, w),
-    lambda g, y, w: SquaredHingeClassification(g, y, 2.0, w),
+    lambda g, y, w: RegularisedRisk(g, y, Hinge(), 2.0, w),
+    lambda g, y, w: RegularisedRisk(g, y, SquaredHinge(), 2.0, w),
     lambda g, y, w: NuClassification(g, y, 0.4, w),
     lambda g, y, w: OneClass(g, 0.3, w),
 ]
 REGRESSORS = [
-    lambda g, t, w: SupportVectorRegression(g, t, 2.0, 0.1, w),
-    lambda g, t, w: SquaredEpsilonRegression(g, t, 2.0, 0.1, w),
-    lambda g, t, w: HuberRegression(g, t, 2.0, 0.3, w),
+    lambda g, t, w: RegularisedRisk(g, t, EpsilonInsensitive(0.1), 2.0, w),
+    lambda g, t, w: RegularisedRisk(g, t, SquaredEpsilonInsensitive(0.1), 2.0, w),
+    lambda g, t, w: RegularisedRisk(g, t, Huber(0.3), 2.0, w),
     lambda g, t, w: NuRegression(g, t, 2.0, 0.4, w),
 ]
 
@@ -90,7 +85,7 @@ def test_weight_zero_leaves_the_point_out(make):
 def test_weights_multiply_the_loss():
     X, y, _, rng = sample()
     weights = rng.uniform(size=len(X))
-    problem = SupportVectorClassification(gram(X), y, 3.0, weights)
+    problem = RegularisedRisk(gram(X), y, Hinge(), 3.0, weights)
     c, b = rng.normal(size=len(X)), 0.2
     f = gaussian(X) @ c + b
     expected = 0.5 * c @ gaussian(X) @ c + 3.0 * weights @ Hinge().value(y, f)
@@ -101,8 +96,8 @@ def test_weights_multiply_the_loss():
 def test_penalised_bias_is_a_constant_feature():
     X, y, _, _ = sample()
     K = gaussian(X)
-    one = interior_point.solve(SupportVectorClassification(gram(X), y, bias="penalised"))
-    two = interior_point.solve(SupportVectorClassification(Gram(Precomputed(), K + 1), y, bias="none"))
+    one = interior_point.solve(RegularisedRisk(gram(X), y, Hinge(), bias="penalised"))
+    two = interior_point.solve(RegularisedRisk(Gram(Precomputed(), K + 1), y, Hinge(), bias="none"))
     assert one.primal == pytest.approx(two.primal, rel=1e-9)
     assert one.bias == pytest.approx(one.coefficients.sum(), rel=1e-12)
     assert two.bias == 0.0
@@ -129,22 +124,22 @@ def test_bad_input_names_the_argument():
     X, y, t, _ = sample()
     g = gram(X)
     for match, make in (
-        ("C must", lambda: SupportVectorClassification(g, y, 0.0)),
-        ("C must", lambda: SupportVectorRegression(g, t, np.inf)),
-        ("C must", lambda: SupportVectorRegression(g, t, np.nan)),
-        ("epsilon", lambda: SupportVectorRegression(g, t, 1.0, -0.1)),
-        ("threshold", lambda: HuberRegression(g, t, 1.0, 0.0)),
-        ("y must have shape", lambda: SupportVectorRegression(g, t[:-1])),
-        ("y contains NaN", lambda: SupportVectorRegression(g, np.where(t > 0, np.nan, t))),
-        ("labels -1 and \\+1", lambda: SupportVectorClassification(g, t)),
-        ("weights must not be negative", lambda: SupportVectorRegression(g, t, weights=-np.ones(len(t)))),
-        ("weights are all zero", lambda: SupportVectorRegression(g, t, weights=np.zeros(len(t)))),
-        ("weights contains NaN", lambda: SupportVectorRegression(g, t, weights=np.full(len(t), np.nan))),
-        ("bias", lambda: SupportVectorRegression(g, t, bias="maybe")),
-        ("basis must have shape", lambda: Semiparametric(SupportVectorRegression(g, t), np.ones((3, 1)))),
-        ("basis contains NaN", lambda: Semiparametric(SupportVectorRegression(g, t), np.full((len(t), 1), np.nan))),
-        ("square", lambda: SupportVectorRegression(Gram(Gaussian(1.0), X, X[:3]), t)),
-        ("no free parameter", lambda: SupportVectorRegression(g, t).primal(t, 0.0, rho=1.0)),
+        ("C must", lambda: RegularisedRisk(g, y, Hinge(), 0.0)),
+        ("C must", lambda: RegularisedRisk(g, t, EpsilonInsensitive(), np.inf)),
+        ("C must", lambda: RegularisedRisk(g, t, EpsilonInsensitive(), np.nan)),
+        ("epsilon", lambda: RegularisedRisk(g, t, EpsilonInsensitive(-0.1), 1.0)),
+        ("threshold", lambda: RegularisedRisk(g, t, Huber(0.0), 1.0)),
+        ("y must have shape", lambda: RegularisedRisk(g, t[:-1], EpsilonInsensitive())),
+        ("y contains NaN", lambda: RegularisedRisk(g, np.where(t > 0, np.nan, t), EpsilonInsensitive())),
+        ("labels -1 and \\+1", lambda: RegularisedRisk(g, t, Hinge())),
+        ("weights must not be negative", lambda: RegularisedRisk(g, t, EpsilonInsensitive(), weights=-np.ones(len(t)))),
+        ("weights are all zero", lambda: RegularisedRisk(g, t, EpsilonInsensitive(), weights=np.zeros(len(t)))),
+        ("weights contains NaN", lambda: RegularisedRisk(g, t, EpsilonInsensitive(), weights=np.full(len(t), np.nan))),
+        ("bias", lambda: RegularisedRisk(g, t, EpsilonInsensitive(), bias="maybe")),
+        ("basis must have shape", lambda: RegularisedRisk(g, t, EpsilonInsensitive(), basis=np.ones((3, 1)))),
+        ("basis contains NaN", lambda: RegularisedRisk(g, t, EpsilonInsensitive(), basis=np.full((len(t), 1), np.nan))),
+        ("square", lambda: RegularisedRisk(Gram(Gaussian(1.0), X, X[:3]), t, EpsilonInsensitive())),
+        ("no free parameter", lambda: RegularisedRisk(g, t, EpsilonInsensitive()).primal(t, 0.0, rho=1.0)),
     ):
         with pytest.raises(InvalidInput, match=match):
             make()
@@ -155,9 +150,6 @@ def test_start_is_feasible_and_projection_leaves_feasible_points_alone(kind):
     for seed in range(3):
         problem = case(kind, seed).problem
         program = problem.program()
-        if program.groups is None:
-            assert program.violation(np.zeros(program.size)) == (0.0, 0.0)
-            continue
         start = program.start()
         assert max(program.violation(start)) < 1e-11
         far = np.random.default_rng(seed).normal(scale=5, size=program.size)
@@ -218,8 +210,7 @@ def test_rescaled_solution_is_feasible_and_no_worse_than_a_cold_start(kind):
         program = after.problem.program()
         warm = rescale(s, before.problem, after.problem)
         assert max(program.violation(warm)) < 1e-8 * max(1, C)
-        if program.groups is not None:
-            assert program.objective(warm) <= program.objective(program.start()) + 1e-9
+        assert program.objective(warm) <= program.objective(program.start()) + 1e-9
     same = rescale(s, before.problem, before.problem)
     np.testing.assert_allclose(same, s, atol=1e-9)
 

@@ -14,17 +14,21 @@ import scipy.sparse as sp
 
 from mercer.gram import Gram
 from mercer.kernels import Precomputed
+from mercer.losses import (
+    EpsilonInsensitive,
+    Expectile,
+    Hinge,
+    Huber,
+    Quantile,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
 from mercer.problems import (
-    HuberRegression,
     NuClassification,
     NuRegression,
     OneClass,
     Problem,
-    Semiparametric,
-    SquaredEpsilonRegression,
-    SquaredHingeClassification,
-    SupportVectorClassification,
-    SupportVectorRegression,
+    RegularisedRisk,
 )
 
 
@@ -48,7 +52,7 @@ class Case:
 
     def unsigned(self, s):
         """a (N,) of signed variables."""
-        if self.problem.name == "one-class":
+        if isinstance(self.problem, OneClass):
             return s
         if self.problem.program().size == 2 * self.problem.n:
             return np.abs(s)
@@ -118,14 +122,14 @@ class Data:
 
 def c_svc(r: Data) -> Case:
     Q, (A, d) = np.outer(r.y, r.y) * r.kernel, r.rows(r.y)
-    problem = SupportVectorClassification(r.gram, r.y, r.C, r.weights, r.bias)
+    problem = RegularisedRisk(r.gram, r.y, Hinge(), r.C, r.weights, r.bias)
     return Case(problem, Q, -np.ones(r.n), A, d, r.box, lambda f0, b: r.box @ plus(1 - r.y * (f0 + b)), r.K)
 
 
 def squared_hinge(r: Data) -> Case:
     D = np.divide(0.5, r.box)
     Q, (A, d) = np.outer(r.y, r.y) * r.kernel + np.diag(D), r.rows(r.y)
-    problem = SquaredHingeClassification(r.gram, r.y, r.C, r.weights, r.bias)
+    problem = RegularisedRisk(r.gram, r.y, SquaredHinge(), r.C, r.weights, r.bias)
     u = np.full(r.n, np.inf)
     return Case(problem, Q, -np.ones(r.n), A, d, u, lambda f0, b: r.box @ plus(1 - r.y * (f0 + b)) ** 2, r.K)
 
@@ -144,7 +148,7 @@ def nu_svc(r: Data) -> Case:
 def eps_svr(r: Data, epsilon=0.1) -> Case:
     Q, c = _regression_matrices(r.kernel, r.t, epsilon, np.zeros(r.n))
     A, d = r.rows(np.concatenate((np.ones(r.n), -np.ones(r.n))))
-    problem = SupportVectorRegression(r.gram, r.t, r.C, epsilon, r.weights, r.bias)
+    problem = RegularisedRisk(r.gram, r.t, EpsilonInsensitive(epsilon), r.C, r.weights, r.bias)
 
     def penalty(f0, b):
         return r.box @ plus(np.abs(r.t - f0 - b) - epsilon)
@@ -155,7 +159,7 @@ def eps_svr(r: Data, epsilon=0.1) -> Case:
 def squared_eps(r: Data, epsilon=0.1) -> Case:
     Q, c = _regression_matrices(r.kernel, r.t, epsilon, 0.5 / r.box)
     A, d = r.rows(np.concatenate((np.ones(r.n), -np.ones(r.n))))
-    problem = SquaredEpsilonRegression(r.gram, r.t, r.C, epsilon, r.weights, r.bias)
+    problem = RegularisedRisk(r.gram, r.t, SquaredEpsilonInsensitive(epsilon), r.C, r.weights, r.bias)
 
     def penalty(f0, b):
         return r.box @ plus(np.abs(r.t - f0 - b) - epsilon) ** 2
@@ -166,7 +170,7 @@ def squared_eps(r: Data, epsilon=0.1) -> Case:
 def huber(r: Data, epsilon=0.0, threshold=0.4) -> Case:
     Q, c = _regression_matrices(r.kernel, r.t, epsilon, threshold / r.box)
     A, d = r.rows(np.concatenate((np.ones(r.n), -np.ones(r.n))))
-    problem = HuberRegression(r.gram, r.t, r.C, threshold, r.weights, r.bias, epsilon)
+    problem = RegularisedRisk(r.gram, r.t, Huber(threshold, epsilon=epsilon), r.C, r.weights, r.bias)
 
     def penalty(f0, b):
         e = plus(np.abs(r.t - f0 - b) - epsilon)
@@ -177,6 +181,69 @@ def huber(r: Data, epsilon=0.0, threshold=0.4) -> Case:
 
 def huber_with_tube(r: Data) -> Case:
     return huber(r, epsilon=0.15)
+
+
+def quantile(r: Data, tau=0.2) -> Case:
+    Q, c = _regression_matrices(r.kernel, r.t, 0.0, np.zeros(r.n))
+    A, d = r.rows(np.concatenate((np.ones(r.n), -np.ones(r.n))))
+    problem = RegularisedRisk(r.gram, r.t, Quantile(tau), r.C, r.weights, r.bias)
+
+    def penalty(f0, b):
+        e = r.t - f0 - b
+        return r.box @ np.where(e > 0, tau * e, (tau - 1) * e)
+
+    return Case(problem, Q, c, A, d, np.concatenate((tau * r.box, (1 - tau) * r.box)), penalty, r.K)
+
+
+def expectile(r: Data, tau=0.7) -> Case:
+    Q, c = _regression_matrices(r.kernel, r.t, 0.0, np.zeros(r.n))
+    Q += np.diag(0.5 / np.concatenate((tau * r.box, (1 - tau) * r.box)))
+    A, d = r.rows(np.concatenate((np.ones(r.n), -np.ones(r.n))))
+    problem = RegularisedRisk(r.gram, r.t, Expectile(tau), r.C, r.weights, r.bias)
+
+    def penalty(f0, b):
+        e = r.t - f0 - b
+        return r.box @ (np.where(e > 0, tau, 1 - tau) * e**2)
+
+    return Case(problem, Q, c, A, d, np.full(2 * r.n, np.inf), penalty, r.K)
+
+
+def _two_sided(r: Data, loss, D, epsilon, bounded, value) -> Case:
+    """`D` (2,) times 1/cost on the diagonal; `value` of a mistake of some size, times the cost of its direction."""
+    both = r.rng.uniform(0.2, 2.0, size=(r.n, 2))
+    up, down = r.C * both.T
+    Q, c = _regression_matrices(r.kernel, r.t, epsilon, np.zeros(r.n))
+    Q += np.diag(np.concatenate((D / up, D / down)))
+    A, d = r.rows(np.concatenate((np.ones(r.n), -np.ones(r.n))))
+    u = np.concatenate((up, down)) if bounded else np.full(2 * r.n, np.inf)
+    problem = RegularisedRisk(r.gram, r.t, loss, r.C, both, r.bias)
+
+    def penalty(f0, b):
+        e = r.t - f0 - b
+        return up @ value(plus(e - epsilon)) + down @ value(plus(-e - epsilon))
+
+    return Case(problem, Q, c, A, d, u, penalty, r.K)
+
+
+def two_sided_svr(r: Data) -> Case:
+    return _two_sided(r, EpsilonInsensitive(0.1), 0.0, 0.1, True, lambda e: e)
+
+
+def two_sided_squares(r: Data) -> Case:
+    return _two_sided(r, SquaredEpsilonInsensitive(0.1), 0.5, 0.1, False, lambda e: e**2)
+
+
+def two_sided_huber(r: Data) -> Case:
+    return _two_sided(r, Huber(0.4), 0.4, 0.0, True, lambda e: np.where(e <= 0.4, e**2 / 0.8, e - 0.2))
+
+
+def two_sided_svc(r: Data) -> Case:
+    """For labels the two directions are the two classes."""
+    both = r.rng.uniform(0.2, 2.0, size=(r.n, 2))
+    own = r.C * np.where(r.y > 0, both[:, 0], both[:, 1])
+    Q, (A, d) = np.outer(r.y, r.y) * r.kernel, r.rows(r.y)
+    problem = RegularisedRisk(r.gram, r.y, Hinge(), r.C, both, r.bias)
+    return Case(problem, Q, -np.ones(r.n), A, d, own, lambda f0, b: own @ plus(1 - r.y * (f0 + b)), r.K)
 
 
 def nu_svr(r: Data, nu=0.4) -> Case:
@@ -204,13 +271,18 @@ def one_class(r: Data, nu=0.3) -> Case:
 
 def _semiparametric(r: Data, base: Case, signs: np.ndarray) -> Case:
     psi = np.column_stack((r.X[:, 0], np.cos(r.X[:, 1])))
+    p = base.problem
+    if isinstance(p, RegularisedRisk):
+        problem = RegularisedRisk(r.gram, p.y, p.loss, r.C, r.weights, r.bias, psi)
+    else:
+        problem = NuRegression(r.gram, p.y, r.C, p.nu, r.weights, psi)
     points = np.tile(psi, (signs.size // r.n, 1))
     A, d = np.vstack((base.A, (signs[:, None] * points).T)), np.concatenate((base.d, np.zeros(2)))
 
-    def penalty(f0, b, basis):
-        return base.penalty(f0 + psi @ basis, b)
+    def penalty(f0, b, basis, **named):
+        return base.penalty(f0 + psi @ basis, b, **named)
 
-    return Case(Semiparametric(base.problem, psi), base.Q, base.c, A, d, base.u, penalty, r.K)
+    return Case(problem, base.Q, base.c, A, d, base.u, penalty, r.K)
 
 
 def semiparametric_svc(r: Data) -> Case:
@@ -219,6 +291,14 @@ def semiparametric_svc(r: Data) -> Case:
 
 def semiparametric_svr(r: Data) -> Case:
     return _semiparametric(r, eps_svr(r), np.concatenate((np.ones(r.n), -np.ones(r.n))))
+
+
+def semiparametric_expectile(r: Data) -> Case:
+    return _semiparametric(r, expectile(r), np.concatenate((np.ones(r.n), -np.ones(r.n))))
+
+
+def semiparametric_nu_svr(r: Data) -> Case:
+    return _semiparametric(r, nu_svr(r), np.concatenate((np.ones(r.n), -np.ones(r.n))))
 
 
 KINDS: list[Callable[[Data], Case]] = [
@@ -230,9 +310,17 @@ KINDS: list[Callable[[Data], Case]] = [
     nu_svr,
     huber,
     huber_with_tube,
+    quantile,
+    expectile,
+    two_sided_svc,
+    two_sided_svr,
+    two_sided_squares,
+    two_sided_huber,
     one_class,
     semiparametric_svc,
     semiparametric_svr,
+    semiparametric_expectile,
+    semiparametric_nu_svr,
 ]
 BIASES = ("free", "none", "penalised")
 
@@ -241,7 +329,7 @@ def case(kind, seed, n=30, C=None, bias=None, weighted=None) -> Case:
     """Draw number `seed` of a kind; bias, weights, C and width vary with the seed unless stated."""
     rng = np.random.default_rng(seed)
     bias = BIASES[seed % 3] if bias is None else bias
-    if kind in (nu_svc, nu_svr, one_class):
+    if kind in (nu_svc, nu_svr, one_class, semiparametric_nu_svr):
         bias = "free"
     C = float(10 ** rng.uniform(-1, 1.5)) if C is None else C
     weighted = bool(seed % 2) if weighted is None else weighted
@@ -256,6 +344,8 @@ def feasible_point(problem: Problem, rng: np.random.Generator) -> np.ndarray:
     if rng.uniform() < 0.5:
         s = np.where(rng.uniform(size=s.size) < 0.5, np.clip(0, low, high), s)
     if program.groups is not None:
+        return program.project(s)
+    if program.d.any():
         return program.project(s)
     # Move into the null space of the rows, then shrink into the box, which contains zero.
     A = program.equalities

@@ -115,7 +115,7 @@ def test_convergence_shows_the_history_of_a_long_fit() -> None:
     records = [SimpleNamespace(iteration=i, primal=2.0 + 1.0 / i, dual=2.0 - 1.0 / i) for i in range(1, 9)]
     machine = SimpleNamespace(solution_=SimpleNamespace(history=records, seconds=2.0))
     shown = ConvergenceDisplay.from_estimator(machine)
-    np.testing.assert_allclose(shown.relative_gap_, [1.0 / i for i in range(1, 9)])
+    np.testing.assert_allclose(shown.relative_gap_, [2.0 / i / (2.0 + 1.0 / i) for i in range(1, 9)])
 
 
 def test_a_direct_solver_has_no_convergence(lssvc: Any, heart: Any) -> None:
@@ -202,6 +202,24 @@ def test_calibrated_probabilities_are_calibrated(heart: Any) -> None:
     p = calibrated(y, values, [0, 1])
     line = plot_calibration(y, p, [0, 1]).lines[0]
     np.testing.assert_allclose(line.get_xdata(), line.get_ydata(), atol=0.06)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_calibration_of_a_point_does_not_know_its_label(k: int) -> None:
+    """Its probabilities stay the same whatever its own label is: the sigmoid was fitted to other points."""
+    random = np.random.default_rng(0)
+    y, classes = random.integers(0, k, 40), np.arange(k)
+    values = random.normal(size=(40, k)) + 1.5 * (y[:, None] == classes)
+    outputs = values[:, 1] - values[:, 0] if k == 2 else values
+    p = calibrated(y, outputs, classes)
+    others = np.zeros(40)
+    for i in range(40):
+        flipped = y.copy()
+        flipped[i] = (y[i] + 1) % k
+        again = calibrated(flipped, outputs, classes)
+        np.testing.assert_array_equal(again[i], p[i])
+        others += np.abs(again - p).reshape(40, -1).max(axis=1)
+    assert (others > 0.0).all()  # the labels of the others do count
 
 
 def test_calibrated_probabilities_of_classes_sum_to_one(machines: Any) -> None:

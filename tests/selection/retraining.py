@@ -4,8 +4,9 @@ import numpy as np
 
 from mercer.gram import Gram
 from mercer.kernels import Precomputed
-from mercer.problems import SquaredHingeClassification, SupportVectorClassification
-from mercer.solvers import interior_point
+from mercer.losses import Hinge, SquaredHinge
+from mercer.problems import RegularisedRisk
+from mercer.solvers.quadratic import interior_point
 
 
 def gaussian(X):
@@ -25,7 +26,7 @@ def noisy(seed, n=14, noise=0.7):
 def train(K, y, C, bias, squared=False):
     """Dual variables alpha (n,) and bias of a support vector machine, by interior point."""
     gram = Gram(Precomputed(), np.ascontiguousarray(K))
-    problem = (SquaredHingeClassification if squared else SupportVectorClassification)(gram, y, C=C, bias=bias)
+    problem = RegularisedRisk(gram, y, SquaredHinge() if squared else Hinge(), C, bias=bias)
     solution = interior_point.solve(problem, tol=1e-9)
     return solution.coefficients * y, float(solution.bias)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from mercer.errors import InvalidInput
 from mercer.selection.bounds import (
     Bound,
+    coded_leave_one_out,
     jaakkola_haussler,
     least_squares,
     possible_errors,
@@ -133,3 +134,16 @@ def test_refuses_shapes_that_do_not_match():
         jaakkola_haussler([1, -1], [0.1], [0.1, 0.2], [1.0, 1.0])
     with pytest.raises(InvalidInput, match="spread"):
         xi_alpha([1.0], [0.1], [0.1], 1.0, spread=-1.0)
+
+
+def test_bounds_that_read_a_fit_assume_that_it_is_optimal():
+    y, f, a, K = np.array([1.0, -1.0]), np.array([0.5, -0.5]), np.array([0.2, 0.2]), np.ones(2)
+    code = np.array([[1.0], [-1.0]])
+    for bound in (
+        jaakkola_haussler(y, f, a, K),
+        least_squares(y, f, K, 1.0),
+        xi_alpha(y, f, a, 1.0, spread=1.0),
+        support_vector_count(a),
+        coded_leave_one_out(code, [0, 1], f[:, None], (y * a)[:, None], K),
+    ):
+        assert any("trained to its optimum" in text for text in bound.assumptions)

@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from mercer.errors import InvalidInput
 from mercer.selection.bounds import (
@@ -25,6 +25,18 @@ def test_no_rule_tells_a_coin_better():
         heads = np.arange(tosses + 1)
         overlap = np.minimum(binom.pmf(heads, tosses, (1 + bias) / 2), binom.pmf(heads, tosses, (1 - bias) / 2))
         assert coin_error(bias, tosses) <= overlap.sum() / 2 + 1e-15
+
+
+def test_the_error_of_a_coin_is_the_one_proved_for_an_even_number_of_tosses():
+    # An odd number m of tosses misleads the majority as often as m + 1 tosses with ties drawn by lot.  For those Slud's
+    # inequality gives at least half the normal tail beyond z, z^2 = (m + 1) a^2 / (1 - a^2), and g is at most that.
+    for tosses, bias in product(range(1, 40, 2), (0.05, 0.2, 0.5, 0.7)):
+        z = bias * math.sqrt((tosses + 1) / (1 - bias**2))
+        assert coin_error(bias, tosses) <= norm.sf(z) / 2
+    # The excess of one coin is the bias at which the error is delta.
+    for n, delta in product((1, 2, 9, 100), (1e-4, 0.02, 0.1)):
+        excess = agnostic_lower_bound(1, n, delta=delta).details["one_coin"]
+        assert coin_error(excess, n) == pytest.approx(delta, rel=1e-9)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -141,3 +141,27 @@ def test_refusals_name_the_argument():
         convex_combination(0.1, 50, 0.5, 20, c=1.0)
     with pytest.raises(InvalidInput, match="delta"):
         vc_bound(0.1, 3, 10, c=1.0, delta=2.0)
+
+
+def test_the_uniform_margin_bound_does_not_depend_on_the_unit_of_the_points():
+    for error in (0.0, 0.2):
+        values = [uniform_margin_bound(error, 3.0 * unit, 0.5 * unit, 5000, c=2.0).value for unit in (1e-6, 1.0, 1e6)]
+        np.testing.assert_allclose(values, values[1], rtol=1e-12)
+    term = 2.0 / 5000 * (36.0 * math.log(6.0 * 5000) ** 2 + math.log(20.0))
+    assert uniform_margin_bound(0.2, 3.0, 0.5, 5000, c=2.0).value == pytest.approx(0.2 + math.sqrt(term), rel=1e-12)
+
+
+def test_no_margin_exceeds_the_radius():
+    assert uniform_margin_bound(0.0, 1.0, 1.0, 5000, c=2.0).holds
+    beyond = uniform_margin_bound(0.0, 1.0, 1.5, 5000, c=2.0)
+    assert not beyond.holds
+    assert beyond.vacuous
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.5])
+@pytest.mark.parametrize("h, n", [(1, 200), (10, 500), (600, 200)])
+def test_the_vc_bound_solves_growth_times_deviation_equals_delta(h, n, delta):
+    # P(sup (R - R_n) > eps) <= 4 S(2n) exp(-n eps^2), S(2n) <= min((2 n e / h)^h, 2^(2n)): eps makes it delta.
+    eps = vapnik_bound(0.25, h, n, delta=delta).value - 0.25
+    growth = min(h * np.log(2 * n * np.e / h), 2 * n * np.log(2)) if h < 2 * n else 2 * n * np.log(2)
+    assert np.log(4) + growth - n * eps**2 == pytest.approx(np.log(delta), rel=1e-9)

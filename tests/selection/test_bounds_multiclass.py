@@ -156,6 +156,43 @@ def test_one_versus_all_set_is_a_comparison_of_worst_outputs():
     np.testing.assert_array_equal(possible_class_errors(one_versus_all(3), labels, f, c, np.diag(K)), rivals >= truth)
 
 
+@pytest.mark.parametrize(
+    ("name", "loss"),
+    [
+        ("one versus all", Square()),
+        ("one versus all", Hinge()),
+        ("all pairs", Square()),
+        ("sparse", Square()),
+        ("sparse", Hinge()),
+    ],
+    ids=str,
+)
+def test_points_are_possible_errors_where_some_mixture_of_ends_puts_a_rival_first(name, loss):
+    rng = np.random.default_rng(7)
+    n, M = 600, codes(3, 3)[name]
+    labels = rng.integers(0, 3, n)
+    own, diagonal = M[labels], rng.uniform(1.0, 4.0, n)
+    # Outputs on both sides of their targets, as least squares leaves them: the residuals have either sign.
+    f = own + 0.8 * rng.standard_normal(own.shape)
+    c = np.where(own == 0, 0.0, own - f)
+    expected, together = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    for corner in product((0.0, 1.0), repeat=M.shape[1]):  # which machines move: every choice is tried
+        v = f - np.array(corner) * c * diagonal[:, None]
+        wrong = any_rival_as_good(M, labels, v, loss)
+        expected |= wrong
+        if len(set(corner)) == 1:
+            together |= wrong
+    np.testing.assert_array_equal(possible_class_errors(M, labels, f, c, diagonal, loss=loss), expected)
+    assert np.sum(expected & ~together) > 5
+
+
+def any_rival_as_good(M, labels, v, loss):
+    """Points (n,) at which the total loss of some other class is no more than that of their own."""
+    totals = np.stack([loss.value(1.0, row * v).sum(axis=1) for row in M], axis=1)
+    rival = np.arange(len(M)) != labels[:, None]
+    return np.any((totals <= totals[~rival][:, None]) & rival, axis=1)
+
+
 def test_decoding_is_by_least_square_loss():
     rng = np.random.default_rng(6)
     M, f = rng.choice([-1.0, 0.0, 1.0], (5, 7)), rng.standard_normal((20, 7))

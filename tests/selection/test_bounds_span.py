@@ -93,6 +93,20 @@ def test_radius_and_margin_bound_machines_without_slack(bias):
         assert bound.details["norm"] == pytest.approx(alpha.sum(), rel=1e-4)
 
 
+def test_the_radius_margin_bound_counts_a_free_bias_four_times():
+    # Orthonormal points, as many of each class: alpha = 1, ||w||^2 = n, and a ball of R^2 = 1 - 1/n around their mean.
+    # Without one point the bias turns to the larger class, and every point is an error: R^2 ||w||^2 / n is no bound.
+    n, C = 6, 1e3
+    K, y = np.eye(n), np.tile([-1.0, 1.0], n // 2)
+    alpha, b = train(K, y, C, "free")
+    margins, _ = left_out(K, y, C, "free")
+    np.testing.assert_allclose(margins, -1.0 / (n - 1), atol=1e-6)
+    bound = radius_margin(K, y, K @ (alpha * y) + b, alpha)
+    assert bound.holds
+    assert bound.value == pytest.approx(4.0 * (1.0 - 1.0 / n), rel=1e-5)
+    assert radius_margin(K, y, y, np.ones(n), bias="none").value == pytest.approx(1.0)
+
+
 def test_slack_breaks_the_radius_margin_bound_and_it_says_so():
     _, K, y = noisy(0)
     alpha, b = train(K, y, 0.2, "free")

@@ -6,9 +6,10 @@ from scipy.optimize import rosen, rosen_der
 
 from mercer.errors import InvalidInput
 from mercer.kernels import Matern
-from mercer.selection.descent import descend, search
+from mercer.selection.descent import search
 from mercer.selection.families import OneWidth, Parameters, WidthPerFeature
 from mercer.selection.leave_one_out import leave_one_out
+from mercer.solvers.trust_region import descend
 
 
 def wave(seed=0, n=120, d=1, noise=0.2):

@@ -9,7 +9,7 @@ from mercer import threads
 from mercer.errors import Infeasible, InvalidInput, NotPositiveDefinite
 from mercer.selection import leave_two_out as module
 from mercer.selection.leave_one_out import leave_one_out
-from mercer.selection.leave_two_out import leave_two_out, nested, nested_leave_one_out
+from mercer.selection.leave_two_out import leave_two_out, losses_of, nested, nested_leave_one_out
 from tests.selection.bordered_cases import BORDERS, problem, without
 
 
@@ -252,3 +252,8 @@ def test_a_function_that_only_two_points_know_is_refused():
     border[:2] = 1.0
     with pytest.raises(Infeasible, match="some pair of points"):
         leave_two_out(gaussian(X), Y, 0.1, border=border).predictions(0, len(X))
+
+
+def test_a_tie_is_the_negative_class_as_in_predict():
+    targets = np.array([[1.0], [-1.0]])
+    np.testing.assert_array_equal(losses_of("error", targets)(np.zeros((2, 1))), [1.0, 0.0])

@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -214,3 +216,47 @@ def test_scoring_by_name_and_by_function(heart) -> None:
     np.testing.assert_allclose(by_name.scores, own.scores)
     with pytest.raises(InvalidInput, match="scoring"):
         search(given(*heart), Gaussian(1.0), GRID, scoring="r2")
+
+
+def test_another_search_is_told_apart_by_points_labels_and_weights(heart, tmp_path: Path) -> None:
+    whole = given(*heart)
+    path = tmp_path / "search"
+    search(whole, Gaussian(1.0), GRID, folds=3, checkpoint=path)
+    others = [
+        replace(whole, codes=1 - whole.codes),
+        replace(whole, X=-whole.X),
+        replace(whole, weights=2.0 * whole.weights),
+    ]
+    for other in others:
+        assert other.identity() != whole.identity()
+        with pytest.raises(InvalidInput, match="another search"):
+            search(other, Gaussian(1.0), GRID, folds=3, checkpoint=path)
+    targets = Data(whole.X, None, whole.X[:, 0].copy(), 0, whole.weights)
+    assert targets.identity() != replace(targets, y=-targets.y).identity()
+    assert search(whole, Gaussian(1.0), GRID, folds=3, checkpoint=path).resumed > 0
+    with pytest.raises(InvalidInput, match="another search"):
+        search(whole, Gaussian(1.0), GRID, folds=3, checkpoint=path, seed=1)
+
+
+def test_halving_names_every_candidate_by_the_C_that_was_asked_for() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1000, 2))
+    y = np.sign(X[:, 0] + 0.5 * random.normal(size=1000))
+    grid = Grid(C=(0.1, 1.0, 10.0), sigma=(0.5, 2.0), epsilon=())
+    found = search(given(X, y), Gaussian(1.0), grid, folds=2, mode="halving")
+    assert "dropped" in found.status
+    named = sorted((candidate["sigma"], round(candidate["C"], 9)) for candidate in found.candidates)
+    assert named == sorted((sigma, C) for sigma in grid.sigma for C in grid.C)
+
+
+def test_the_seed_draws_the_folds(heart) -> None:
+    X, y = heart
+    scores = [search(given(X, y), Gaussian(1.0), GRID, folds=3, seed=seed).scores for seed in (0, 0, 1)]
+    assert np.array_equal(scores[0], scores[1], equal_nan=True)
+    assert not np.array_equal(scores[0], scores[2], equal_nan=True)
+    codes = given(X, y).codes
+    folds = [assign(len(y), 3, codes, seed) for seed in (0, 1)]
+    assert not np.array_equal(*folds)
+    layouts = [Layout.of(folds[0], codes, seed) for seed in (0, 1)]
+    assert not np.array_equal(layouts[0].order, layouts[1].order)
+    assert not np.array_equal(assign(len(y), 3, None, 0), assign(len(y), 3, None, 1))

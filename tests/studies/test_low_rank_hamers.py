@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mercer.solvers import minres, symmlq
+from mercer.solvers.linear import minres, symmlq
 
 STUDY = Path(__file__).parents[2] / "studies" / "low_rank_hamers.py"
 

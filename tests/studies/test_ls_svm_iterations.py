@@ -3,6 +3,7 @@
 import importlib.util
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 STUDY = Path(__file__).parents[2] / "studies" / "ls_svm_iterations.py"
@@ -22,6 +23,28 @@ def test_the_smoke_run_writes_every_table(tmp_path, capsys):
     for title in ("Table 3.1", "Table 3.2", "Figure 3.3", "Why did block CG lose?"):
         assert title in text
     assert "| hea | 40 | linear | 14 | 26 |" in text
+    assert "ended at the limit of 60,000 iterations and 0 diverged" in text
+
+
+def test_the_limit_divergence_and_breakdown_are_told_apart(monkeypatch):
+    study = load()
+    X, y = study.synthetic()
+    monkeypatch.setattr(study, "LIMIT", 3)
+    limit = study.stationary_counts(study.Gaussian(sigma=1.0), 10.0, X, y, 1, "none")
+    assert limit.startswith("> 3 (")
+    solved = study.stationary.solve
+    monkeypatch.setattr(
+        study.stationary, "solve", lambda problem, **options: solved(problem, **options, method="jacobi")
+    )
+    monkeypatch.setattr(study, "LIMIT", 1000)
+    diverged = study.stationary_counts(study.Gaussian(sigma=5.0), 10.0, X, y, 1, "none")
+    assert diverged.startswith("diverged at ")
+    assert study.endings([limit.replace("> 3", "> 1000"), diverged]).startswith(
+        "Of the runs that did not converge 1 ended"
+    )
+    assert study.middle([np.inf, 7.0, np.inf], "> 500") == "> 500"
+    assert study.middle([np.nan, np.nan, np.inf], "> 500") == "broke down"
+    assert study.middle([6.0, 7.0, np.nan], "> 500") == "7"
 
 
 @pytest.mark.parametrize(

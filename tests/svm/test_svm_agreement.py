@@ -8,14 +8,14 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from sklearn.preprocessing import StandardScaler
 
 from mercer.gram import Gram
+from mercer.losses import EpsilonInsensitive, Hinge
 from mercer.problems import (
     NuClassification,
     NuRegression,
     OneClass,
-    SupportVectorClassification,
-    SupportVectorRegression,
+    RegularisedRisk,
 )
-from mercer.solvers import interior_point
+from mercer.solvers.quadratic import interior_point
 from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 KERNELS = [
@@ -81,12 +81,12 @@ def test_one_class_decides_as_libsvm():
 def problems(gram, X, y):
     signs = np.where(y == 0, 1.0, -1.0)
     t = X[:, 0] + 0.3 * np.sin(7 * X[:, 1])
-    yield SVC(C=2.0), y, SupportVectorClassification(gram, signs, 2.0)
-    yield SVC(bias="none"), y, SupportVectorClassification(gram, signs, 1.0, bias="none")
-    yield SVC(bias="penalised"), y, SupportVectorClassification(gram, signs, 1.0, bias="penalised")
+    yield SVC(C=2.0), y, RegularisedRisk(gram, signs, Hinge(), 2.0)
+    yield SVC(bias="none"), y, RegularisedRisk(gram, signs, Hinge(), 1.0, bias="none")
+    yield SVC(bias="penalised"), y, RegularisedRisk(gram, signs, Hinge(), 1.0, bias="penalised")
     yield NuSVC(nu=0.3), y, NuClassification(gram, signs, 0.3)
-    yield SVR(C=2.0, epsilon=0.05), t, SupportVectorRegression(gram, t, 2.0, 0.05)
-    yield SVR(bias="none"), t, SupportVectorRegression(gram, t, 1.0, 0.1, bias="none")
+    yield SVR(C=2.0, epsilon=0.05), t, RegularisedRisk(gram, t, EpsilonInsensitive(0.05), 2.0)
+    yield SVR(bias="none"), t, RegularisedRisk(gram, t, EpsilonInsensitive(0.1), 1.0, bias="none")
     yield NuSVR(nu=0.3), t, NuRegression(gram, t, 1.0, 0.3)
     yield OneClassSVM(nu=0.3), t, OneClass(gram, 0.3)
 
@@ -94,7 +94,7 @@ def problems(gram, X, y):
 def test_objective_is_that_of_the_interior_point():
     X, y = scaled(load_breast_cancer)
     X, y = X[:150], y[:150]
-    gram = Gram(SVC().fit(X, y)._kernel, X)
+    gram = Gram(SVC().fit(X, y).kernel_, X)
     for machine, target, problem in problems(gram, X, y):
         machine.set_params(tol=1e-6).fit(X, target)
         best = interior_point.solve(problem, tol=1e-9)

@@ -58,7 +58,7 @@ def test_strings_through_a_kernel_on_objects():
 
 def test_width_by_the_median_rule():
     machine = SVC(kernel=Gaussian(sigma="median")).fit(X, y)
-    assert machine._kernel.sigma > 1.0
+    assert machine.kernel_.sigma > 1.0
     with pytest.raises(InvalidInput, match="not a rule of this machine"):
         SVC(kernel=Gaussian(sigma="loo")).fit(X, y)
 

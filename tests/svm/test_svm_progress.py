@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mercer.errors import NotConverged
-from mercer.estimation.callbacks import observed
+from mercer.machine.callbacks import observed
 from mercer.svm import SVC, SVR, NuSVC, OneClassSVM
 
 

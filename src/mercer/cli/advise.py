@@ -3,18 +3,22 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
 from rich.console import Console
 
+from mercer import resources as memory
 from mercer import threads
-from mercer.cli import machines, options, points
+from mercer.cli import machines, options
+from mercer.cli import model_input as points
 from mercer.cli.machines import Wish
 from mercer.cli.output import print_json, table
-from mercer.cli.task import Task, settle
+from mercer.cli.task import settle
 from mercer.data import Dataset
+from mercer.data.targets import Task
 from mercer.errors import InvalidInput
-from mercer.gram import cost, memory
-from mercer.solvers import advise as tables
+from mercer.gram import MatrixTask, choose_plan
+from mercer.planning import approximation_for, solver_for_size
 
 
 def advise(
@@ -32,7 +36,7 @@ def advise(
 ) -> None:
     """Say which machine, solver and form of the kernel matrix suit data of a size, and why.
 
-    Nothing is trained. The solver is what the tables of the literature advise; the matrix follows from the memory.
+    Nothing is trained. The choices are those `fit` would make, and what approximation="auto" would do is said beside.
     """
     wanted: Task = task
     entries = None
@@ -59,7 +63,7 @@ def advice(n: int, d: int, task: Task, kernel: str, budget: str | None, entries:
     """Machine, tuning, solver and matrix for n points of d features, with reasons."""
     choice = machines.choose(Wish(kernel=kernel), task, n)
     linear, exact = kernel == "linear", choice.machine.startswith("ls")
-    asked = cost.Task(
+    asked = MatrixTask(
         n=n,
         m=n,
         d=d,
@@ -70,19 +74,18 @@ def advice(n: int, d: int, task: Task, kernel: str, budget: str | None, entries:
         access="products" if exact else "rows",
         workers=threads.count(),
     )
-    plan = cost.choose(asked)
-    solver = (
-        tables.recommend_least_squares(n, d, linear=linear, memory=budget)
-        if exact
-        else tables.recommend(tables.Task(n, features=d, linear=linear), memory=budget)
-    )
+    plan = choose_plan(asked)
+    resources = memory.Resources(budget)
+    kernel_object = machines.kernel_of(Wish(kernel=kernel, sigma=1.0), np.broadcast_to(0.0, (n, d)), None)
+    solver = solver_for_size(choice.machine, kernel_object, n, d, sparse=entries is not None, resources=resources)
+    smaller = approximation_for(kernel_object, n, resources=resources)
     return {
         "machine": choice.machine,
         "why": list(choice.reasons),
         "parameters": "exact leave-one-out" if choice.tuning == "loo" else "cross-validation on shared kernel values",
-        "method": solver.method,
-        "why this method": list(solver.reasons),
-        "source": solver.section,
+        "solver": solver.name,
+        "why this solver": solver.reason,
+        'approximation="auto"': smaller.reason,
         "kernel matrix": plan.storage,
         "kernel matrix bytes": int(plan.bytes),
         "memory allowed": int(asked.budget),

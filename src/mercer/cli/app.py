@@ -17,6 +17,8 @@ from mercer.cli.doctor import doctor
 from mercer.cli.evaluate import evaluate
 from mercer.cli.fit import fit
 from mercer.cli.inspect import inspect
+from mercer.cli.interruption import leave
+from mercer.cli.output import say as say_line
 from mercer.cli.predict import predict
 from mercer.cli.tune import tune
 from mercer.errors import MercerWarning
@@ -27,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 unexpected error, 2 wrong command line, 3 unusable input, 4 missing resource, "
-    "130 interrupted.",
+    "5 written elsewhere, 130 interrupted.",
 )
 EXAMPLES: dict[Callable[..., None], str] = {
     fit: "mercer fit train.svm --model model.mercer --report report.html",
@@ -70,7 +72,7 @@ def _say_warnings(debug: bool) -> None:
         message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
     ) -> None:
         if debug or issubclass(category, MercerWarning):
-            typer.echo(f"mercer: note: {' '.join(str(message).split())}", err=True)
+            say_line(f"note: {' '.join(str(message).split())}")
 
     warnings.simplefilter("default")
     warnings.showwarning = say
@@ -86,7 +88,10 @@ def _by_keyboard(error: BaseException | None) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command; errors end in one line on the error stream and an exit code, a traceback only with --debug."""
+    """Run the command; errors end in one line on the error stream and an exit code, a traceback only with --debug.
+
+    Without arguments it is the command of this process, and one that was interrupted waits for no thread.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     try:
@@ -95,14 +100,18 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             app(args=[word for word in words if word != "--debug"])
     except SystemExit as end:
         if end.code == exits.INTERRUPTED and _by_keyboard(end):
-            typer.echo("mercer: interrupted; nothing was written", err=True)
+            say_line("interrupted; nothing was written")
+        if end.code == exits.INTERRUPTED and arguments is None:
+            leave(exits.INTERRUPTED)
         raise
     except KeyboardInterrupt:
-        typer.echo("mercer: interrupted; nothing was written", err=True)
+        say_line("interrupted; nothing was written")
+        if arguments is None:
+            leave(exits.INTERRUPTED)
         sys.exit(exits.INTERRUPTED)
     except Exception as error:
         if debug:
             raise
-        typer.echo(f"mercer: {exits.line_of(error)}", err=True)
+        say_line(exits.line_of(error))
         sys.exit(exits.code_of(error))
     sys.exit(0)

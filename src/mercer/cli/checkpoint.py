@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer import writing
 from mercer.cli.machines import Wish
 from mercer.data import Dataset
-from mercer.data.files import replacing
 from mercer.errors import InvalidInput, ModelFileError
 from mercer.solvers.monitor import Snapshot
 from mercer.solvers.solution import Record, Solution
@@ -63,11 +63,13 @@ class Checkpoint:
         if resume and path is not None and path.exists():
             self._load(path)
         elif path is not None:
+            if path.exists() and not _is_checkpoint(path):
+                raise InvalidInput(f"{path}: is there and is no checkpoint of mercer; name another file")
             self.finish()
             self.done("begun", True)
 
     @property
-    def ledger(self) -> Path | None:
+    def search_file(self) -> Path | None:
         """File for the candidates that a cross-validation has finished."""
         return None if self.path is None else self.path.with_name(self.path.name + ".search")
 
@@ -95,7 +97,7 @@ class Checkpoint:
         if self.path is None:
             return
         content = {"format": FORMAT, "fingerprint": self.print, "stages": self.stages}
-        with replacing(self.path) as stream:
+        with writing.keeping_on(), writing.replacing(self.path) as stream:
             stream.write(json.dumps(content, indent=2).encode())
         self._solution.unlink(missing_ok=True)
 
@@ -141,12 +143,22 @@ class Checkpoint:
             self.stages["training"] = self._stage
             self.done("chosen", dict(chosen))
         if self._single and time.perf_counter() - self._saved >= EVERY:
-            snapshot().save(self._solution)
+            with writing.keeping_on():
+                snapshot().save(self._solution)
             self._saved = time.perf_counter()
 
     def finish(self) -> None:
         """Remove what is no longer needed."""
         if self.path is not None:
-            self.path.unlink(missing_ok=True)
-            self._solution.unlink(missing_ok=True)
-            self.path.with_name(self.path.name + ".search").unlink(missing_ok=True)
+            for file in (self.path, self._solution, self.path.with_name(self.path.name + ".search")):
+                file.unlink(missing_ok=True)
+                writing.remove_orphans(file.resolve())
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Whether a file was written by an earlier run, and may be replaced."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("format") == FORMAT

@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from mercer.cli import job, machines, options, paired, points, schemes, scores
+from mercer.cli import job, machines, options, paired, schemes, scores
+from mercer.cli import model_input as points
 from mercer.cli.machines import Wish
 from mercer.cli.output import print_json
-from mercer.cli.progress import Bar, following
-from mercer.cli.task import Task, settle, target_of
+from mercer.cli.progress import Quiet, following
+from mercer.cli.task import settle, target_of
 from mercer.data import Dataset
 from mercer.data.dataset import resolve_missing
+from mercer.data.targets import Task
 from mercer.errors import InvalidInput
+from mercer.selection.folds import assign
 
 CANDIDATES: dict[str, dict[str, Any]] = {
     "lssvc": {"machine": "lssvc"},
@@ -59,7 +62,7 @@ def compare(
     tune: Annotated[
         bool, typer.Option("--tune/--no-tune", help="Choose C and sigma in every fold, on its training points.")
     ] = True,
-    C: options.Price = None,
+    C: options.Cost = None,
     sigma: options.Sigma = None,
     target: options.Target = None,
     format: options.Format = None,
@@ -119,17 +122,13 @@ def _default(task: Task, classes: int) -> list[str]:
 
 def fold_of(y: NDArray[Any], task: Task, folds: int, random: np.random.Generator) -> NDArray[np.intp]:
     """The fold of each point (n,); classes are dealt out evenly."""
-    order = random.permutation(len(y))
-    if task == "classification":
-        order = order[np.argsort(y[order], kind="stable")]
-    fold = np.empty(len(y), dtype=np.intp)
-    fold[order] = np.arange(len(y)) % folds
-    return fold
+    codes = np.unique(y, return_inverse=True)[1] if task == "classification" else None
+    return assign(len(y), folds, codes, random)
 
 
 def _run(
     data: Dataset, y: NDArray[Any], task: Task, wishes: dict[str, Wish], setting: job.Setting, folds: int,
-    repeats: int, bar: Bar,
+    repeats: int, bar: Quiet,
 ) -> list[Line]:  # fmt: skip
     """Train and score every machine in every fold."""
     lines = [Line(name, [], np.zeros((repeats, data.n), dtype=bool)) for name in wishes]
@@ -148,7 +147,7 @@ def _run(
                 bar.say(f"{line.name}, fold {f + 1} of {folds}")
                 began = perf_counter()
                 if line.name in schemes.SCHEMES:
-                    settle(part.y, task, "a training fold")
+                    settle(part.y, task, "a training fold", part=True)
                     predicted = schemes.trained(line.name, wish, part).predict(Z)
                 else:
                     predicted = _fitted(wish, task, X, part.y).predict(Z)
@@ -164,7 +163,7 @@ def _run(
 
 def _fitted(wish: Wish, task: Task, X: Any, y: NDArray[Any]) -> Any:
     """A trained machine; one against the rest takes the parameters that are found for pairs."""
-    settle(y, task, "a training fold")
+    settle(y, task, "a training fold", part=True)
     choice = machines.choose(wish, task, len(y))
     machine = machines.train(machines.build(wish, choice, X, y), X, y)
     if choice.tuning == "cv":

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mercer.cli.files import kind_of
-from mercer.cli.fit import refuse_unwritable
+from mercer.cli.files import incoming, kind_of, refuse_unwritable
+from mercer.cli.output import clean
 from mercer.data.files import stem_and_format
 from mercer.errors import InvalidInput
 
@@ -14,7 +14,7 @@ ENDINGS = {"mercer": "mercer", "model": "libsvm", "libsvm": "libsvm", "onnx": "o
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="A model file of mercer or of LIBSVM.")],
+    source: Annotated[Path, typer.Argument(help="A model file of mercer or of LIBSVM; - is standard input.")],
     destination: Annotated[
         Path, typer.Argument(help="The file to write: .mercer, .onnx, or .model and .libsvm for LIBSVM.")
     ],
@@ -26,13 +26,14 @@ def convert(
 
     ONNX takes the standardisation along. LIBSVM's format has no place for it: train what goes there with --no-scale.
     """
-    refuse_unwritable(destination)
+    refuse_unwritable(destination, inputs=(source,))
     wanted = ENDINGS.get(stem_and_format(destination)[1])
     if wanted is None:
         raise InvalidInput(f"{destination}: the ending must be one of {', '.join('.' + name for name in ENDINGS)}")
-    model = read_model(source, features)
+    with incoming(source) as file:
+        model = read_model(file, features)
     write_model(model, destination, wanted)
-    typer.echo(f"{destination}: {type(model.machine).__name__} in the format of {wanted}")
+    typer.echo(f"{clean(str(destination))}: {type(model.machine).__name__} in the format of {wanted}")
 
 
 def read_model(source: Path, features: int | None = None) -> Any:

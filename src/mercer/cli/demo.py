@@ -15,8 +15,9 @@ from mercer.cli.checkpoint import Checkpoint
 from mercer.cli.fit import facts_of, write_model, write_report
 from mercer.cli.machines import Wish
 from mercer.cli.output import print_json
-from mercer.cli.progress import Bar, following
+from mercer.cli.progress import Quiet, following
 from mercer.data import SAMPLES, Dataset, sample
+from mercer.problems.certificate import gap_text
 
 # The report is about the last set of a list.
 QUICK = ("yacht", "heart-statlog")
@@ -33,7 +34,7 @@ def parts(name: str) -> tuple[Dataset, Dataset]:
     return data.take(order[:cut]), data.take(order[cut:])
 
 
-def run(name: str, bar: Bar) -> tuple[job.Outcome, dict[str, Any]]:
+def run(name: str, bar: Quiet) -> tuple[job.Outcome, dict[str, Any]]:
     """Tune and train on the training part, and score on the test part."""
     train, test = parts(name)
     began = time.perf_counter()
@@ -101,7 +102,7 @@ def _table(results: list[dict[str, Any]]) -> Table:
             f"{found['sigma']:.3g}" if "sigma" in found else "",
             shown(facts.get("leave-one-out") or facts.get("cross-validation")),
             shown(facts["held out"]),
-            f"{gap:.0e}" if gap > 1e-16 else "< 1e-16",
+            gap_text(gap),
             f"{facts['total seconds']:.1f}",
         )
     return table

@@ -1,14 +1,14 @@
 """`mercer evaluate`: how good a model is on the points of a file."""
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import typer
 from rich.console import Console
 
 from mercer.cli import options, scores
 from mercer.cli.output import print_json, table
 from mercer.cli.predict import read_for
-from mercer.cli.task import Task, target_of
+from mercer.cli.task import target_of
+from mercer.data.targets import Task
 from mercer.errors import InvalidInput
 
 
@@ -17,9 +17,7 @@ def evaluate(
     data: options.Data,
     target: options.Target = None,
     format: options.Format = None,
-    missing: Annotated[
-        Literal["refuse", "impute"], typer.Option(help="Missing values: refuse them, or impute training means.")
-    ] = "refuse",
+    missing: options.MissingInPrediction = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -27,6 +25,8 @@ def evaluate(
     from mercer.models import load_model
 
     loaded = load_model(model)
+    if hasattr(loaded.machine, "n_labels_"):
+        raise InvalidInput(f"{model}: answers several labels at once, which evaluate does not score; use predict")
     read = read_for(loaded, data, target, format, missing)
     y = target_of(read)
     task: Task = "classification" if hasattr(loaded.machine, "classes_") else "regression"

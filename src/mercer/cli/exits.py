@@ -5,12 +5,13 @@
 2    the command line was wrong
 3    the data, a file or a parameter cannot be used
 4    something needed is not there: memory, a device, an optional package
+5    done, but a file could not be written where it was asked for; a line names it, and where the model is
 130  interrupted
 """
 
 from mercer.errors import BudgetTooSmall, DeviceNotFound, MercerError, MissingDependency
 
-FAULT, USAGE, INPUT, RESOURCE, INTERRUPTED = 1, 2, 3, 4, 130
+FAULT, USAGE, INPUT, RESOURCE, ELSEWHERE, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 
 def code_of(error: BaseException) -> int:

@@ -3,6 +3,7 @@
 import importlib
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,15 +11,18 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from mercer.cli import exits, job, machines, options, points, scores
+from mercer.cli import exits, job, machines, options, scores
+from mercer.cli import model_input as points
 from mercer.cli.checkpoint import Checkpoint, fingerprint
+from mercer.cli.files import model_place, refuse_unwritable, rescue_places
+from mercer.cli.interruption import uninterrupted
 from mercer.cli.machines import Wish
-from mercer.cli.output import plain, print_json, table
+from mercer.cli.output import plain, print_json, say, table
 from mercer.cli.progress import following
 from mercer.cli.task import target_of
 from mercer.data import Dataset
-from mercer.data.files import stem_and_format
-from mercer.errors import InvalidInput
+from mercer.errors import CannotWrite, InvalidInput
+from mercer.problems.certificate import gap_text
 
 REPORT_SECONDS = 20.0  # for what a report trains again
 
@@ -28,12 +32,15 @@ def fit(
     model: Annotated[
         Path | None, typer.Option(help="Model file to write; by default the name of the data with .mercer, here.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file that has the default name, or holds no model.")
+    ] = False,
     report: Annotated[
         Path | None, typer.Option(help="HTML report to write; by default none.", show_default=False)
     ] = None,
     machine: options.Machine = "auto",
     kernel: options.KernelChoice = "gaussian",
-    C: options.Price = None,
+    C: options.Cost = None,
     sigma: options.Sigma = None,
     gamma: options.Gamma = None,
     degree: options.Degree = 3,
@@ -55,8 +62,8 @@ def fit(
     memory: options.Memory = None,
     time: options.Time = None,
     seed: options.Seed = 0,
-    checkpoint: Annotated[Path | None, typer.Option(help="File that keeps what a killed run has reached.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, where there is one.")] = False,
+    checkpoint: options.CheckpointFile = None,
+    resume: options.Resume = False,
     as_json: options.Json = False,
 ) -> None:
     """Train the best kernel machine for a data file, and write it to a model file, with a report.
@@ -70,19 +77,26 @@ def fit(
         probability=probability, memory=memory, time=time, seed=seed,
     )  # fmt: skip
     setting = job.Setting(scale, test_fraction, refit, missing)
-    place = model or Path(stem_and_format(data)[0] + ".mercer")
-    refuse_unwritable(place, *([] if report is None else [report]))
+    place = model_place(model, data, overwrite=overwrite, resume=resume)
+    refuse_unwritable(*(file for file in (place, report, checkpoint) if file is not None), inputs=(data,))
     if report is not None:
         importlib.import_module("mercer.report")  # says now, not after the work, when its packages are missing
     read = points.read_points(data, target=target, format=format, missing=missing)
     if target_of(read).ndim == 2 and report is not None:
         raise InvalidInput(f"{data}: has several targets, and a report is about one; leave out --report")
     state = Checkpoint(checkpoint, fingerprint(read, wish, test=test_fraction, scale=scale, missing=missing), resume)
-    with following(state.hook) as bar:
+
+    def keep(reached: job.Outcome) -> str:
+        reached.interrupted = True
+        return f"the best machine so far is in {write_model(place, reached, read, wish)['model']}"
+
+    with following(state.hook, keep=keep) as bar:
         outcome = job.run(read, wish, setting, bar, state)
-    facts = write_model(place, outcome, read, wish)
-    if not outcome.interrupted:
-        state.finish()
+    with uninterrupted():
+        facts = write_model(place, outcome, read, wish)
+        if not outcome.interrupted:
+            state.finish()
+    elsewhere = facts["model"] != str(place)
     if report is not None and not outcome.interrupted:
         try:
             with following() as bar:
@@ -90,22 +104,18 @@ def fit(
                 facts["report"] = str(write_report(report, outcome, wish))
         except KeyboardInterrupt:
             outcome.interrupted = True
+        except CannotWrite as error:
+            say(str(error))
+            elsewhere = True
     if as_json:
         print_json(facts)
     else:
         show(facts)
     if outcome.interrupted:
-        typer.echo(f"mercer: interrupted; the best machine so far is in {place}", err=True)
+        say(f"interrupted; the best machine so far is in {facts['model']}")
         raise typer.Exit(exits.INTERRUPTED)
-
-
-def refuse_unwritable(*places: Path) -> None:
-    """Say before the work begins that a result could not be written."""
-    for place in places:
-        if place.is_dir():
-            raise InvalidInput(f"{place}: is a folder; name a file in it")
-        if not place.resolve().parent.is_dir():
-            raise InvalidInput(f"{place}: the folder {place.resolve().parent} does not exist; create it first")
+    if elsewhere:
+        raise typer.Exit(exits.ELSEWHERE)
 
 
 def command_line() -> str:
@@ -125,6 +135,9 @@ def facts_of(outcome: job.Outcome, source: Dataset) -> dict[str, Any]:
         "certificate": machines.certificate(outcome.machine),
         "standardised": outcome.standardise is not None,
     }
+    if outcome.task == "classification":
+        kept = getattr(outcome.machine, "probability", False)
+        facts["probabilities"] = "yes" if kept else "no; --machine svc --probability gives them to predict --proba"
     if outcome.selection is not None:
         facts["leave-one-out" if outcome.choice.tuning == "loo" else "cross-validation"] = outcome.selection
     if outcome.estimate is not None:
@@ -135,19 +148,36 @@ def facts_of(outcome: job.Outcome, source: Dataset) -> dict[str, Any]:
 
 
 def write_model(place: Path, outcome: job.Outcome, source: Dataset, wish: Wish) -> dict[str, Any]:
-    """Write the model file; returns the facts of the fit."""
+    """Write the model file, to another place where this one fails; returns the facts of the fit."""
     from mercer.models import save
 
     facts = facts_of(outcome, source) | {"command": command_line(), "seed": wish.seed}
-    notes = facts | {"recipe": points.recipe(replace(outcome.data, source="")), "data": source.source}
-    save(
-        outcome.machine,
-        place,
-        standardise=outcome.standardise,
-        feature_names=outcome.data.feature_names,
-        notes=plain(notes),
-    )
-    return {"model": str(place)} | facts
+    recipe = points.recipe(replace(outcome.data, source=""), "impute" if outcome.imputes else "refuse")
+    notes = plain(facts | {"recipe": recipe, "data": source.source})
+    names = outcome.data.feature_names
+
+    def write(file: Path) -> None:
+        save(outcome.machine, file, standardise=outcome.standardise, feature_names=names, notes=notes)
+
+    return {"model": str(written(place, write))} | facts
+
+
+def written(place: Path, write: Callable[[Path], None]) -> Path:
+    """Where a result was written: its place, else the first other folder that takes it."""
+    try:
+        write(place)
+        return place
+    except CannotWrite as error:
+        say(str(error))
+        for other in rescue_places(place):
+            try:
+                write(other)
+            except CannotWrite as failure:
+                say(str(failure))
+                continue
+            say(f"the model is in {other} instead; move it before the folder is emptied")
+            return other
+        raise
 
 
 def write_report(place: Path, outcome: job.Outcome, wish: Wish) -> Path:
@@ -170,7 +200,7 @@ def write_report(place: Path, outcome: job.Outcome, wish: Wish) -> Path:
         command=command_line(),
         seconds=outcome.seconds,
         data_name=Path(told.data.source).name or "the data",
-        feature_names=told.data.feature_names,
+        source=told.data,
         notes=[f"{note[0].upper()}{note[1:]}." for note in notes],
         time_limit=REPORT_SECONDS,
         random_state=wish.seed,
@@ -184,7 +214,7 @@ def show(facts: dict[str, Any]) -> None:
         "data": f"{facts['points']} points, {facts['features']} features",
         "machine": f"{facts['machine']}: {'; '.join(facts['reasons'])}",
         "parameters": f"C = {found['C']:.4g}, {found['kernel']}",
-        "certificate": f"objective {certified['objective']:.6g}, relative gap {certified['relative gap']:.1e}, "
+        "certificate": f"objective {certified['objective']:.6g}, relative gap {gap_text(certified['relative gap'])}, "
         f"{certified['stopped']}",
     }
     if "support vectors" in certified:
@@ -192,6 +222,8 @@ def show(facts: dict[str, Any]) -> None:
     for name in ("leave-one-out", "cross-validation", "held out"):
         if name in facts:
             rows[name] = f"{scores.shown(facts[name])}, {facts[name]['points']} points"
+    if "probabilities" in facts:
+        rows["probabilities"] = facts["probabilities"]
     rows["seconds"] = f"{sum(facts['seconds'].values()):.1f}"
     rows |= {name: facts[name] for name in ("model", "report") if name in facts}
     Console().print(table(rows))

@@ -6,42 +6,42 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from mercer import resources as memory
 from mercer.cli import machines
 from mercer.cli.convert import read_model
-from mercer.cli.files import kind_of
-from mercer.cli.output import print_json
-from mercer.cli.points import column
-from mercer.cli.task import looks_like
+from mercer.cli.files import incoming, is_standard_input, kind_of
+from mercer.cli.model_input import column
+from mercer.cli.output import print_json, table
 from mercer.data import Dataset, read
 from mercer.data.reading import format_of
-from mercer.gram import memory
+from mercer.data.targets import looks_like
 
 
 def inspect(
     file: Annotated[
         Path,
-        typer.Argument(help="A model of mercer or LIBSVM, or data: svmlight, CSV, Parquet, .npy, .npz; also .xz ..."),
+        typer.Argument(
+            help="A model of mercer or LIBSVM, or data: svmlight, CSV, Parquet, .npy, .npz, also .xz ...; - is standard"
+            " input."
+        ),
     ],
     target: Annotated[str | None, typer.Option(help="Target column of a table, by name or number.")] = None,
     format: Annotated[str | None, typer.Option(help="svmlight, csv, parquet, npy or npz; else by the ending.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
     """Say what a file holds: size, target, missing values and scales of data; machine and certificate of a model."""
-    if format is None and kind_of(file) != "data":
-        facts = describe_model(read_model(file))
-    else:
-        data = read(file, target=column(target), format=format, missing="keep")
-        facts = describe(data) | {"format": format_of(file, format)}
+    with incoming(file, format) as place:
+        if format is None and kind_of(place) != "data":
+            facts = describe_model(read_model(place))
+        else:
+            data = read(place, target=column(target), format=format, missing="keep")
+            facts = describe(data) | {"format": format_of(place, format)}
     if as_json:
         print_json(facts)
         return
-    table = Table(title=escape(str(file)), title_justify="left", show_header=False, box=None)
-    for name, value in facts.items():
-        table.add_row(name, escape(_shown(value)))
-    Console().print(table)
+    title = "standard input" if is_standard_input(file) else str(file)
+    Console().print(table({name: _shown(value) for name, value in facts.items()}, title))
 
 
 def describe(data: Dataset) -> dict[str, Any]:
@@ -72,10 +72,14 @@ def describe_model(model: Any) -> dict[str, Any]:
         "machine": type(machine).__name__,
         "features": getattr(machine, "n_features_in_", None),
         "standardised": model.standardise is not None,
-        **machines.parameters(machine),
-        **machines.certificate(machine),
+        **machines.made_of(machine),
+        **machines.parameters(getattr(machine, "best_estimator_", machine)),
     }
-    if hasattr(machine, "classes_"):
+    if hasattr(machine, "objective_"):  # codes on a given matrix leave it behind
+        facts |= machines.certificate(machine)
+    if hasattr(machine, "n_labels_"):
+        facts["labels"] = machine.n_labels_
+    elif hasattr(machine, "classes_"):
         facts["classes"] = ", ".join(str(label) for label in machine.classes_)
     for name in ("points", "accuracy", "accuracy interval", "r2", "r2 interval", "data", "command"):
         if name in notes:

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.cli import machines, points, scores
+from mercer.cli import machines, scores
+from mercer.cli import model_input as points
 from mercer.cli.checkpoint import Checkpoint
 from mercer.cli.machines import Choice, Wish
-from mercer.cli.progress import Bar
-from mercer.cli.task import Task, settle, target_of
+from mercer.cli.progress import Quiet
+from mercer.cli.task import settle, target_of
 from mercer.data import Dataset, Standardise
 from mercer.data.dataset import resolve_missing
+from mercer.data.targets import Task
 from mercer.errors import InvalidInput
 
 FEWEST_HELD_OUT = 10
@@ -44,6 +46,8 @@ class Outcome:
     searching: Any = None
     """The estimator that found the parameters by cross-validation, where there was one."""
     interrupted: bool = False
+    imputes: bool = False
+    """Whether missing values are replaced by means, in training and in prediction."""
     seconds: dict[str, float] = field(default_factory=dict)
     judged: "Outcome | None" = None
     """The machine that was scored on the points held out, where another one was trained on all points since."""
@@ -87,20 +91,21 @@ def prepare(train: Dataset, setting: Setting) -> tuple[Dataset, Standardise | No
     return train, Standardise.learn(train.X) if setting.scale else None
 
 
-def run(data: Dataset, wish: Wish, setting: Setting, bar: Bar, checkpoint: Checkpoint) -> Outcome:
+def run(data: Dataset, wish: Wish, setting: Setting, bar: Quiet, checkpoint: Checkpoint) -> Outcome:
     """Do the whole job."""
     began = time.perf_counter()
     y = target_of(data)
     task = settle(y, wish.task, data.source)
     inside, outside = split(y, task, setting.test_fraction, wish.seed)
     outcome = _trained(data.take(inside) if len(outside) else data, task, wish, setting, bar, checkpoint, "first")
-    if len(outside) == 0:
+    bar.reached = outcome
+    if len(outside) == 0 or bar.hurried:
         return outcome
     try:
+        bar.say(f"scoring on the {len(outside)} points held out")
         estimate(outcome, data.take(outside), wish.seed, setting.missing)
         if setting.refit and not outcome.interrupted and outcome.machine.stopped_ != "time":
             again = fixed(outcome, wish, time.perf_counter() - began)
-            bar.say("training on all points")
             whole = _trained(data, task, again, setting, bar, checkpoint, "whole")
             if whole.machine.stopped_ in ("interrupted", "time"):
                 outcome.interrupted |= whole.interrupted
@@ -129,7 +134,7 @@ def fixed(outcome: Outcome, wish: Wish, spent: float) -> Wish:
 
 
 def _trained(
-    data: Dataset, task: Task, wish: Wish, setting: Setting, bar: Bar, checkpoint: Checkpoint, stage: str
+    data: Dataset, task: Task, wish: Wish, setting: Setting, bar: Quiet, checkpoint: Checkpoint, stage: str
 ) -> Outcome:
     """Learn the preparation, choose the parameters and train."""
     train, standardise = prepare(data, setting)
@@ -140,10 +145,11 @@ def _trained(
     if known is not None and choice.tuning != "given":
         wish = replace(wish, **known)
         choice = replace(choice, tuning="given", reasons=(*choice.reasons, "its parameters come from the checkpoint"))
-    bar.say(f"training {choice.machine} on {train.n} points")
+    bar.say(f"training {choice.machine} on {'all ' if stage == 'whole' else ''}{train.n} points")
     began = time.perf_counter()
-    machine = machines.build(wish, choice, X, y, checkpoint.ledger)
-    bar.expect(wish.folds * (10 if wish.kernel in machines.WIDE and wish.sigma is None else 1))
+    machine = machines.build(wish, choice, X, y, checkpoint.search_file)
+    if choice.tuning == "cv":
+        bar.expect(wish.folds * (10 if wish.kernel in machines.WIDE and wish.sigma is None else 1))
     single = task == "regression" or (len(np.unique(y)) == 2 and not wish.probability)
     with checkpoint.training(machine, stage, single):
         machines.train(machine, X, y)
@@ -164,6 +170,7 @@ def _trained(
         selection=machines.leave_one_out(machine, task, y) or machines.cross_validation(search, task),
         searching=searching if search is not None else None,
         interrupted=interrupted,
+        imputes=setting.missing == "impute",
         seconds={"training": time.perf_counter() - began},
     )
 

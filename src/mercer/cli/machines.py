@@ -1,7 +1,6 @@
 """From wishes on the command line to a machine, with the reasons for every choice.
 
-Up to `EXACT` points least squares is the default: its parameters come from exact leave-one-out, without a grid.  For
-more points a support vector machine is: its parameters come from cross-validation that shares its kernel values.
+Where the machine is left to mercer, `mercer.planning` chooses it by the size of the data.
 """
 
 from dataclasses import dataclass, field
@@ -11,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.cli.task import Task
+from mercer.data.targets import Task
 from mercer.errors import InvalidInput
-
-EXACT = 1500  # points up to which exact leave-one-out over C and sigma is a matter of seconds
+from mercer.planning import machine_for
+from mercer.problems.certificate import relative_gap
 
 TASKS: dict[str, Task] = {
     "svc": "classification", "lssvc": "classification", "svr": "regression", "lssvr": "regression",
@@ -86,16 +85,9 @@ def choose(wish: Wish, task: Task, n: int, outputs: int = 1) -> Choice:
     if wish.machine != "auto":
         name = wish.machine
         reasons.append(f"--machine {name} was asked for")
-    elif wish.probability:
-        name = "sv" + letter
-        reasons.append("probabilities come from support vector machines")
-    elif n <= EXACT or outputs > 1:
-        name = "lssv" + letter
-        why = f"{n} points are at most {EXACT}" if n <= EXACT else f"{outputs} targets share one factorisation"
-        reasons.append(f"{why}: least squares, tuned by exact leave-one-out")
     else:
-        name = "sv" + letter
-        reasons.append(f"{n} points are more than {EXACT}: a support vector machine, which keeps only some of them")
+        name, why = machine_for(task, n, outputs=outputs, probability=wish.probability)
+        reasons.append(why)
     if outputs > 1 and name != "lssvr":
         raise InvalidInput(f"--machine {name}: has several targets; only lssvr takes them")
     if wish.probability and name != "svc":
@@ -121,29 +113,29 @@ def kernel_of(wish: Wish, X: Any, rule: str | None) -> Any:
     return kind(sigma=rule if rule is not None else kernels.median_sigma(X))
 
 
-def build(wish: Wish, choice: Choice, X: Any, y: NDArray[Any], ledger: Path | None = None) -> Any:
+def build(wish: Wish, choice: Choice, X: Any, y: NDArray[Any], search_file: Path | None = None) -> Any:
     """The estimator, not yet trained; one that finds its own parameters where the choice says so.
 
-    A cross-validation keeps what it has finished in the file `ledger`.
+    A cross-validation keeps what it has finished in the file `search_file`.
     """
     from mercer.least_squares import LSSVC, LSSVR
     from mercer.svm import SVC, SVR
 
     if choice.tuning == "cv":
-        return _searching(wish, choice, X, ledger)
+        return _searching(wish, choice, X, search_file)
     rule = "loo" if choice.tuning == "loo" else None
     common: dict[str, Any] = {"kernel": kernel_of(wish, X, rule), "memory": wish.memory, "max_time": wish.time}
-    price: Any = wish.C if wish.C is not None else rule or CUSTOMARY
+    cost: Any = wish.C if wish.C is not None else rule or CUSTOMARY
     if choice.machine in ("lssvc", "lssvr"):
-        return (LSSVC if choice.machine == "lssvc" else LSSVR)(C=price, **common)
+        return (LSSVC if choice.machine == "lssvc" else LSSVR)(C=cost, **common)
     if choice.machine == "svc":
-        return SVC(C=price, multiclass=wish.multiclass, probability=wish.probability, random_state=wish.seed, **common)
+        return SVC(C=cost, multiclass=wish.multiclass, probability=wish.probability, random_state=wish.seed, **common)
     spread = float(np.std(y)) or 1.0
     tube = 0.1 * spread if wish.epsilon is None else wish.epsilon
-    return SVR(C=price if wish.C is not None else price * spread, epsilon=tube, **common)
+    return SVR(C=cost if wish.C is not None else cost * spread, epsilon=tube, **common)
 
 
-def _searching(wish: Wish, choice: Choice, X: Any, ledger: Path | None) -> Any:
+def _searching(wish: Wish, choice: Choice, X: Any, search_file: Path | None) -> Any:
     """A support vector machine that is tuned by cross-validation; parameters that are given stay."""
     from mercer.tuned import TunedSVC, TunedSVR
 
@@ -154,7 +146,7 @@ def _searching(wish: Wish, choice: Choice, X: Any, ledger: Path | None) -> Any:
         "random_state": wish.seed,
         "memory": wish.memory,
         "max_time": wish.time,
-        "checkpoint": ledger,
+        "checkpoint": search_file,
     }
     if choice.machine == "svc":
         return TunedSVC(probability=wish.probability, **options)
@@ -189,6 +181,19 @@ def parameters(machine: Any) -> dict[str, Any]:
     return facts
 
 
+def made_of(machine: Any) -> dict[str, Any]:
+    """The search, or the code and the base, behind a machine that is made of machines."""
+    facts: dict[str, Any] = {}
+    if hasattr(machine, "search_"):
+        facts |= {"score of the search": machine.best_score_, "candidates": len(machine.search_.candidates)}
+    if hasattr(machine, "base"):
+        facts["base"] = repr(machine._base)
+    if hasattr(machine, "code_"):
+        name = machine.code if isinstance(machine.code, str) else "given"
+        facts |= {"code": f"{name}, {machine.code_.shape[1]} columns", "decoder": machine.decoder}
+    return facts
+
+
 def certificate(machine: Any) -> dict[str, Any]:
     """How far the objective is from its optimum, and what the machine keeps."""
     primal, dual = float(machine.objective_), float(machine.dual_objective_)
@@ -196,7 +201,7 @@ def certificate(machine: Any) -> dict[str, Any]:
         "objective": primal,
         "dual objective": dual,
         "gap": float(machine.gap_),
-        "relative gap": max(0.0, 2 * float(machine.gap_) / max(abs(primal) + abs(dual), 1e-300)),
+        "relative gap": relative_gap(primal, dual, float(machine.gap_)),
         "stopped": machine.stopped_,
     }
     if hasattr(machine, "n_support_"):
@@ -218,6 +223,7 @@ def cross_validation(search: Any, task: Task) -> dict[str, Any] | None:
         "folds": int(search.facts["folds"]),
         "candidates": len(search.candidates),
         "evaluated": search.evaluated,
+        "resumed": search.resumed,
         name: score,
         f"{name} interval": interval if np.isfinite(half) else None,
     }

@@ -11,17 +11,28 @@ Missing = Literal["refuse", "impute", "drop"]
 
 Data = Annotated[
     Path,
-    typer.Argument(metavar="DATA", help="A data file: svmlight, CSV, Parquet, .npy or .npz; also .gz, .xz, .bz2."),
+    typer.Argument(
+        metavar="DATA",
+        help="A data file: svmlight, CSV, Parquet, .npy or .npz; also .gz, .xz, .bz2; - is standard input.",
+    ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that mercer fit has written.")]
 Target = Annotated[str | None, typer.Option(help="Target column of a table, by name or number.")]
-Format = Annotated[str | None, typer.Option(help="svmlight, csv, parquet, npy or npz; else by the ending.")]
+Format = Annotated[
+    str | None, typer.Option(help="svmlight, csv, parquet, npy or npz; else by the ending (of -: by the content).")
+]
 MissingValues = Annotated[
     Missing,
     typer.Option(help="Missing values: refuse them, impute the mean of the training points, or drop the points."),
 ]
+MissingInPrediction = Annotated[
+    Literal["refuse", "impute"] | None,
+    typer.Option(
+        help="Missing values: refuse them, or impute the means of the training points.", show_default="as in training"
+    ),
+]
 Machine = Annotated[MachineName, typer.Option(help="The machine; auto decides by the target and the number of points.")]
-Price = Annotated[float | None, typer.Option("--C", help="Price of an error; chosen from the data when left out.")]
+Cost = Annotated[float | None, typer.Option("--C", help="Cost of an error; chosen from the data when left out.")]
 Sigma = Annotated[
     float | None, typer.Option(help="Width of the kernel, exp(-|x-z|^2 / (2 sigma^2)); chosen when left out.")
 ]
@@ -35,5 +46,7 @@ Scale = Annotated[bool, typer.Option("--scale/--no-scale", help="Standardise the
 Device = Annotated[Literal["cpu"], typer.Option(help="Where to compute.")]
 Memory = Annotated[str | None, typer.Option(help="Memory for kernel values, such as '512 MiB'.")]
 Time = Annotated[float | None, typer.Option(help="Seconds after which the best machine so far is kept.")]
+CheckpointFile = Annotated[Path | None, typer.Option(help="File that keeps what a killed run has reached.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, where there is one.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]

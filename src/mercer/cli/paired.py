@@ -46,11 +46,11 @@ def corrected_t(differences: Array, test_share: float) -> Corrected:
 
 def mcnemar(first_right: NDArray[np.bool_], second_right: NDArray[np.bool_]) -> tuple[int, int, float]:
     """Points only the first has right, only the second, and the exact p-value."""
-    from scipy.stats import binomtest
+    from mercer.multiclass import agreement
 
     b = int(np.sum(first_right & ~second_right))
     c = int(np.sum(second_right & ~first_right))
-    return b, c, 1.0 if b + c == 0 else float(binomtest(b, b + c).pvalue)
+    return b, c, agreement.mcnemar(b, c)
 
 
 def holm(p: list[float]) -> list[float]:

@@ -6,29 +6,79 @@ violation of the optimality conditions (or the gap, where there is none) goes on
 
 import math
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Column
+from rich.text import Text
 
-from mercer.estimation.callbacks import observed
+from mercer.cli.interruption import Listener
+from mercer.cli.output import say
+from mercer.machine.callbacks import observed
+from mercer.problems.certificate import relative_gap
 from mercer.solvers.monitor import Hook, Snapshot
 from mercer.solvers.solution import Record
 
 VIOLATION, GAP = 1e-3, 1e-8  # what counts as the end
 
 
-class Bar:
-    """A line that follows whatever is trained."""
+class Quiet:
+    """Follows what is trained without showing it: the stage, and the best outcome so far."""
+
+    def __init__(self) -> None:
+        self.stage = "working"
+        self.searching = False
+        self.reached: Any = None
+        self.listener: Listener | None = None
+
+    @property
+    def hurried(self) -> bool:
+        """Whether Ctrl-C was pressed more than once."""
+        return self.listener is not None and self.listener.count > 1
+
+    def expect(self, total: int) -> None:
+        """A search comes that will report so many times."""
+        self.searching = True
+
+    def say(self, stage: str) -> None:
+        """Begin a stage."""
+        self.stage, self.searching = stage, False
+
+    def hook(self, record: Record, snapshot: Snapshot | None) -> None:
+        """Take a record of a solver, or of a search."""
+        if self.searching and "best_fold_score" not in record.facts:
+            self.searching = False
+            if self.listener is not None and self.listener.count == 1:
+                say(
+                    "the search has ended; a machine is trained with the best parameters so far, for there is none "
+                    "yet. Ctrl-C again keeps what it has reached."
+                )
+
+    def doing(self) -> str:
+        """What is being done, and what will come of it."""
+        if self.searching:
+            return f"{self.stage}: the candidates in work end first, then one machine is trained with the best so far"
+        return f"{self.stage}: the solver ends its present step, and what it has reached is kept"
+
+
+class Bar(Quiet):
+    """Two lines that follow whatever is trained: what, how far and how long; and its numbers.
+
+    They never pass the width of the terminal: what does not fit is cut off.
+    """
 
     def __init__(self, console: Console) -> None:
-        self.progress = Progress(
+        super().__init__()
+        whole = Column(no_wrap=True, overflow="ellipsis")
+        self.progress = Lines(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
+            TextColumn("{task.description}", table_column=whole, markup=False),
+            BarColumn(bar_width=max(4, min(20, console.width - 50))),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[facts]}"),
             console=console,
             transient=True,
         )
@@ -37,11 +87,13 @@ class Bar:
         self.total = 0
 
     def expect(self, total: int) -> None:
-        """A search that comes will report so many times."""
+        """A search comes that will report so many times."""
+        super().expect(total)
         self.total = total
 
     def say(self, stage: str) -> None:
         """Begin a stage."""
+        super().say(stage)
         self.first = None
         self.progress.update(self.line, description=stage, total=None, completed=0, facts="")
 
@@ -54,6 +106,7 @@ class Bar:
 
     def hook(self, record: Record, snapshot: Snapshot | None) -> None:
         """Take a record of a solver, or of a search."""
+        super().hook(record, snapshot)
         if "best_fold_score" in record.facts:
             self._search(record)
             return
@@ -76,33 +129,39 @@ class Bar:
         """What falls to its end while a solver works, and the end."""
         if "violation" in record.facts:
             return float(record.facts["violation"]), VIOLATION
-        return record.gap / max(abs(record.primal), 1e-300), GAP
+        return relative_gap(record.primal, record.dual, record.gap), GAP
 
 
-class Quiet(Bar):
-    """No line at all."""
+class Lines(Progress):
+    """The line of a task with its numbers on a line below."""
 
-    def __init__(self) -> None:
-        pass
-
-    def say(self, stage: str) -> None:
-        """Nothing."""
-
-    def expect(self, total: int) -> None:
-        """Nothing."""
-
-    def hook(self, record: Record, snapshot: Snapshot | None) -> None:
-        """Nothing."""
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """The two lines."""
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            if task.fields["facts"]:
+                yield Text(f"  {task.fields['facts']}", no_wrap=True, overflow="ellipsis")
 
 
 @contextmanager
-def following(*hooks: Hook) -> Iterator[Bar]:
-    """A progress line for all that is trained inside; other hooks hear the same records."""
+def following(*hooks: Hook, keep: Callable[[Any], str] | None = None) -> Iterator[Quiet]:
+    """A progress line for all that is trained inside; other hooks hear the same records.
+
+    `keep` writes the outcome that the bar has reached when a second Ctrl-C ends the process at once, and says so.
+    """
     console = Console(stderr=True)
-    if not (sys.stderr.isatty() and console.is_terminal):
-        with observed(*hooks):
-            yield Quiet()
-        return
-    bar = Bar(console)
-    with bar.progress, observed(bar.hook, *hooks):
+    shown = sys.stderr.isatty() and console.is_terminal
+    bar = Bar(console) if shown else Quiet()
+    with ExitStack() as stack:
+        if isinstance(bar, Bar):
+            stack.enter_context(bar.progress)
+        if threading.current_thread() is threading.main_thread():
+            bar.listener = stack.enter_context(
+                Listener(
+                    bar.doing,
+                    lambda: keep is not None and bar.reached is not None,
+                    lambda: "" if keep is None else keep(bar.reached),
+                )
+            )
+        stack.enter_context(observed(bar.hook, *hooks))
         yield bar

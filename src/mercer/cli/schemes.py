@@ -2,7 +2,7 @@
 
 C and sigma are chosen once for every kind of binary machine in a fold and shared by all its schemes, so that schemes
 are compared and not the luck of a search: by exact leave-one-out for least squares, by cross-validation for support
-vector machines, on at most `EXACT` points of the training part, and on all of them where there are no more.
+vector machines, on at most `LEAST_SQUARES_POINTS` points of the training part, and on all where there are no more.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.cli import machines
-from mercer.cli.machines import EXACT, Wish
+from mercer.cli.machines import Wish
+from mercer.planning.machines import LEAST_SQUARES_POINTS
 
 CODES = ("ova", "ava", "complete", "dense", "sparse", "bch")
 WHOLE = {
@@ -56,11 +57,13 @@ class Fold:
 
     def _search(self, wish: Wish) -> Wish:
         X, y = self.X, self.y
-        if len(y) > EXACT:
+        if len(y) > LEAST_SQUARES_POINTS:
             random = np.random.default_rng(wish.seed)
             order = random.permutation(len(y))
             firsts = np.unique(y[order], return_index=True)[1]  # no class is left out of the sample
-            some = np.sort(order[np.concatenate([firsts, np.setdiff1d(np.arange(len(y)), firsts)])[:EXACT]])
+            some = np.sort(
+                order[np.concatenate([firsts, np.setdiff1d(np.arange(len(y)), firsts)])[:LEAST_SQUARES_POINTS]]
+            )
             X, y = X[some], y[some]
         choice = machines.choose(wish, "classification", len(y))
         machine = machines.train(machines.build(wish, choice, X, y), X, y)
@@ -73,7 +76,7 @@ class Fold:
 def trained(name: str, wish: Wish, fold: Fold) -> Any:
     """The scheme of a name, trained on a fold."""
     from mercer.multiclass import OutputCode
-    from mercer.multiclass import machines as single
+    from mercer.multiclass import single_problem as single
 
     base, kind = SCHEMES[name]
     wish = fold.settled(wish, base)

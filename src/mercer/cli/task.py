@@ -1,23 +1,15 @@
 """What is asked of a target: a class, or a number."""
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer.data import Dataset
+from mercer.data.targets import Task, looks_like, refuse_measurement
 from mercer.errors import InvalidInput
 
-Task = Literal["classification", "regression"]
-
-MOST_CLASSES = 50  # whole numbers with more different values than this are taken for a measurement
-
-
-def looks_like(y: NDArray[Any]) -> Task:
-    """Texts and few different whole numbers are classes; all else is a measurement."""
-    if y.ndim == 1 and (y.dtype.kind in "US" or (y.dtype.kind in "biu" and len(np.unique(y)) <= MOST_CLASSES)):
-        return "classification"
-    return "regression"
+MEASURED = "use --machine svr or lssvr, or write classes as texts"
 
 
 def target_of(data: Dataset) -> NDArray[Any]:
@@ -27,8 +19,11 @@ def target_of(data: Dataset) -> NDArray[Any]:
     return data.y
 
 
-def settle(y: NDArray[Any], wanted: Task | None, source: str) -> Task:
-    """The task that was asked for, or the one the target looks like; a target that cannot serve it is refused."""
+def settle(y: NDArray[Any], wanted: Task | None, source: str, *, part: bool = False) -> Task:
+    """The task that was asked for, or the one the target looks like; a target that cannot serve it is refused.
+
+    part : whether y is a part of a target that was found to serve; it may have fewer points of a class.
+    """
     task = wanted or looks_like(y)
     if task == "regression":
         if y.dtype.kind in "USO":
@@ -36,8 +31,9 @@ def settle(y: NDArray[Any], wanted: Task | None, source: str) -> Task:
         return task
     if y.ndim == 2:
         raise InvalidInput(f"{source}: has several targets; lssvr takes them, a classifier takes one")
-    if y.dtype.kind == "f":
-        raise InvalidInput(f"{source}: the target is a measurement, not a class; use --machine svr or lssvr")
+    if not part:
+        texts = "choose another --target, or write fewer classes"
+        refuse_measurement(y, source, texts if y.dtype.kind in "US" else MEASURED)
     if len(np.unique(y)) < 2:
         raise InvalidInput(
             f"{source}: all points are of class {y[0]}; a classifier needs points of at least two classes"

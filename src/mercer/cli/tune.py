@@ -8,9 +8,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from mercer.cli import exits, job, machines, options, points, scores
+from mercer.cli import exits, job, machines, options, scores
+from mercer.cli import model_input as points
+from mercer.cli.checkpoint import Checkpoint, fingerprint
+from mercer.cli.files import refuse_unwritable
 from mercer.cli.machines import Wish
-from mercer.cli.output import print_json, table
+from mercer.cli.output import print_json, shown, table
 from mercer.cli.progress import following
 from mercer.cli.task import settle, target_of
 from mercer.errors import InvalidInput
@@ -22,7 +25,7 @@ def tune(
     data: options.Data,
     machine: options.Machine = "auto",
     kernel: options.KernelChoice = "gaussian",
-    C: options.Price = None,
+    C: options.Cost = None,
     sigma: options.Sigma = None,
     degree: options.Degree = 3,
     epsilon: options.Epsilon = None,
@@ -37,13 +40,18 @@ def tune(
     memory: options.Memory = None,
     time: options.Time = None,
     seed: options.Seed = 0,
+    checkpoint: options.CheckpointFile = None,
+    resume: options.Resume = False,
     as_json: options.Json = False,
 ) -> None:
     """Find the best C and sigma, and print them with the candidates that came near.
 
     Least squares is tuned by exact leave-one-out, support vector machines by cross-validation on shared kernel values.
-    Nothing is written; the last line is the command that trains with what was found.
+    No model is written; the last line is the command that trains with what was found. With --checkpoint, a
+    cross-validation keeps the candidates it has finished, and the same command with --resume goes on from there.
     """
+    if checkpoint is not None:
+        refuse_unwritable(checkpoint, inputs=(data,))
     wish = Wish(machine, kernel, C, sigma, degree, epsilon, memory=memory, time=time, seed=seed, folds=folds)
     read = points.read_points(data, target=target, format=format, missing=missing)
     y = target_of(read)
@@ -53,13 +61,17 @@ def tune(
     choice = machines.choose(wish, task, train.n, 1 if y.ndim == 1 else y.shape[1])
     if choice.tuning == "given":
         raise InvalidInput("nothing is left to choose: leave out --C or --sigma")
-    searching = machines.build(wish, choice, X, y)
+    state = Checkpoint(checkpoint, fingerprint(read, wish, tune=mode, scale=scale, missing=missing), resume)
+    searching = machines.build(wish, choice, X, y, state.search_file)
     if choice.tuning == "cv":
         searching.set_params(mode=mode)
     with following() as bar:
         bar.say(f"tuning {choice.machine} on {train.n} points")
-        bar.expect(folds * (10 if kernel in machines.WIDE and sigma is None else 1))
+        if choice.tuning == "cv":
+            bar.expect(folds * (10 if kernel in machines.WIDE and sigma is None else 1))
         found = machines.train(searching, X, y)
+    if found.stopped_ != "interrupted":
+        state.finish()
     search = getattr(found, "search_", None)
     best = found if search is None else found.best_estimator_
     parameters = machines.parameters(best)
@@ -71,6 +83,7 @@ def tune(
         "method": "exact leave-one-out" if search is None else f"{folds}-fold cross-validation",
         "score": machines.leave_one_out(best, task, y) or machines.cross_validation(search, task),
         "candidates": _candidates(best, search),
+        "resumed": 0 if search is None else search.resumed,
         "stopped": found.stopped_,
         "command": _command(str(data), choice.machine, wish, parameters, target, missing, scale),
     }
@@ -123,4 +136,4 @@ def _show(facts: dict[str, Any]) -> None:
         for candidate in near:
             grid.add_row(*(f"{value:.5g}" for value in candidate.values()))
         console.print(grid)
-    console.print(facts["command"], soft_wrap=True, highlight=False)
+    console.print(shown(facts["command"]), soft_wrap=True, highlight=False)

@@ -1,10 +1,10 @@
 """NumPy files: .npy with one array, .npz with X and y.
 
-Nothing in these files is ever executed (no pickle), and an array is read only when the file is as long as its header
-says, so that a header of ten trillion elements costs nothing.
+Nothing in these files is ever executed (no pickle).  An array is read only when the file is as long as its header says
+and when it fits in the allowance, so that a header of ten trillion elements costs nothing.
 """
 
-import io
+import math
 import zipfile
 from pathlib import Path
 from typing import IO, Any
@@ -14,60 +14,92 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy import sparse as scipy_sparse
 
-from mercer.data.dataset import Dataset, settle, whole_numbers
-from mercer.data.files import read_whole, reading_limit, replacing
-from mercer.errors import InvalidInput
+from mercer.data.allowance import Allowance
+from mercer.data.dataset import Dataset, Origin, any_infinite, settle, whole_numbers
+from mercer.data.files import PIECE, open_whole, replacing
+from mercer.errors import InvalidInput, MercerError
 
 _POINTS = ("X", "x", "data", "features")
 _TARGETS = ("y", "Y", "target", "targets", "labels")
 _CSR = ("data", "indices", "indptr", "shape")
+BUFFERS = 8 * PIECE  # of the decompressor and of what it has given
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes; others may ask for any memory
+LARGEST_CHARACTER, SURROGATES = 0x10FFFF, (0xD800, 0xDFFF)  # halves of a pair, which stand for nothing alone
 
 
-def _array(stream: IO[bytes], size: int, source: str) -> NDArray[Any]:
+def _array(stream: IO[bytes], size: int, source: str, allowance: Allowance) -> NDArray[Any]:
     """One array of `size` bytes in all, checked against its header before memory is taken."""
     try:
         version = npy.read_magic(stream)
         reader = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, kind = reader(stream)
+        follows = size - stream.tell()
     except Exception:  # NumPy's header parser raises whatever the damage provokes: ValueError, TokenError, ...
         raise InvalidInput(f"{source}: is not a NumPy file") from None
     if kind.hasobject:
         raise InvalidInput(f"{source}: holds Python objects, which are never loaded; save numbers or texts instead")
+    if kind.kind not in "biufUS" or not kind.itemsize:
+        raise InvalidInput(f"{source}: must hold real numbers or texts, not {str(kind)[:60]}")
+    if len(shape) > 2:
+        raise InvalidInput(f"{source}: has {len(shape)} dimensions; save a matrix of points by features")
     if any(length < 0 for length in shape):
         raise InvalidInput(f"{source}: is damaged (negative length)")
-    expected = kind.itemsize
-    for length in shape:
-        expected *= int(length)
-    if expected != size - stream.tell():
-        raise InvalidInput(
-            f"{source}: is damaged (its header announces {expected} bytes, {size - stream.tell()} follow)"
-        )
-    flat = np.frombuffer(stream.read(expected), dtype=kind)
+    expected = kind.itemsize * math.prod(map(int, shape))
+    if expected != follows:
+        raise InvalidInput(f"{source}: is damaged (its header announces {expected} bytes, {follows} follow)")
+    allowance.take(expected + BUFFERS)
+    flat = np.empty(math.prod(map(int, shape)), dtype=kind)
+    content, at = flat.view(np.uint8), 0
+    while at < expected:
+        piece = stream.read(min(PIECE, expected - at))
+        if not piece:
+            raise InvalidInput(f"{source}: is damaged (it ends too early)")
+        content[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+        at += len(piece)
     return flat.reshape(shape, order="F" if fortran else "C")
 
 
-def _numbers(array: NDArray[Any], source: str, name: str) -> NDArray[np.float64]:
-    """The array as float64; complex numbers, texts and infinite values are refused."""
+def _numbers(array: NDArray[Any], source: str, name: str, allowance: Allowance) -> NDArray[np.float64]:
+    """The array as float64; texts and infinite values are refused."""
     if array.dtype.kind not in "biuf":
         raise InvalidInput(f"{source}: {name} must hold real numbers, not {array.dtype}")
+    if array.dtype != np.float64 or not array.flags.c_contiguous:
+        allowance.take(8 * array.size)
     numbers = np.ascontiguousarray(array, dtype=np.float64)
-    if np.isinf(numbers).any():
+    if any_infinite(numbers):
         raise InvalidInput(f"{source}: {name} holds infinite values")
     return numbers
 
 
-def _targets(array: NDArray[Any], n: int, source: str) -> NDArray[Any]:
-    """Targets (n,) or (n, k): numbers or texts."""
+def _targets(array: NDArray[Any], n: int, source: str, allowance: Allowance) -> NDArray[Any]:
+    """Targets (n,) or (n, k): numbers or texts, or truth values (n,)."""
     if array.ndim not in (1, 2) or len(array) != n:
         raise InvalidInput(f"{source}: y has shape {array.shape}, X has {n} points")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.dtype.kind in "US":
-        return array.astype(str)
-    numbers = _numbers(array, source, "y")
+        return _texts(array, source, allowance)
+    if array.dtype.kind == "b" and array.ndim == 1:
+        return array
+    numbers = _numbers(array, source, "y", allowance)
     if np.isnan(numbers).any():
         raise InvalidInput(f"{source}: y holds missing values; remove those points")
+    allowance.take(numbers.nbytes)
     return whole_numbers(numbers)
+
+
+def _texts(array: NDArray[Any], source: str, allowance: Allowance) -> NDArray[np.str_]:
+    """Texts as such; what stands for no character is refused."""
+    allowance.take(4 * array.size * array.dtype.itemsize)
+    refusal = InvalidInput(f"{source}: y holds texts that are not characters; save them as Unicode")
+    try:
+        texts = np.ascontiguousarray(array.astype(str))
+    except ValueError:  # bytes beyond ASCII
+        raise refusal from None
+    signs = texts.view(np.uint32)
+    if ((signs > LARGEST_CHARACTER) | ((signs >= SURROGATES[0]) & (signs <= SURROGATES[1]))).any():
+        raise refusal
+    return texts
 
 
 def read_npy(
@@ -75,15 +107,18 @@ def read_npy(
     limit: int | str | None = None,
 ) -> Dataset:  # fmt: skip
     """Read a .npy file: points (n, d); `target` is the number of the column to take as y, None or False for none."""
-    content = read_whole(path, limit)
-    X = _points(_array(io.BytesIO(content), len(content), str(path)), str(path))
+    allowance, source = Allowance(limit, path), str(path)
+    stream, size = open_whole(path, allowance)
+    with stream:
+        X = _points(_array(stream, size, source, allowance), source, allowance)
     y = None
     if target is not None and not isinstance(target, bool):
         if not -X.shape[1] <= target < X.shape[1] or X.shape[1] < 2:
             raise InvalidInput(f"{path}: target={target} is not one of its {X.shape[1]} columns")
-        y = _targets(X[:, target], len(X), str(path))
+        y = _targets(X[:, target], len(X), source, allowance)
+        allowance.take(X.nbytes)
         X = np.delete(X, target, axis=1)
-    return _finished(X, y, sparse, str(path))
+    return _finished(X, y, sparse, source, allowance)
 
 
 def read_npz(
@@ -91,57 +126,57 @@ def read_npz(
     limit: int | str | None = None,
 ) -> Dataset:  # fmt: skip
     """Read a .npz file with X, or with a CSR matrix as `scipy.sparse.save_npz` writes it, and y."""
-    arrays = _members(path, limit)
+    allowance, source = Allowance(limit, path), str(path)
+    arrays = _members(path, allowance)
     if all(name in arrays for name in _CSR):
-        X = _csr(arrays, str(path))
+        X = _csr(arrays, source, allowance)
     else:
         name = next((name for name in _POINTS if name in arrays), None)
         if name is None:
-            held = ", ".join(sorted(arrays)) or "nothing"
+            held = ", ".join(map(repr, sorted(arrays)[:8])) or "nothing"
             raise InvalidInput(f"{path}: must hold an array X (and y), but holds {held}")
-        X = _points(arrays[name], str(path))
+        X = _points(arrays[name], source, allowance)
     found = next((name for name in _TARGETS if name in arrays), None) if target is not False else None
-    y = None if found is None else _targets(arrays[found], X.shape[0], str(path))
-    return _finished(X, y, sparse, str(path))
+    y = None if found is None else _targets(arrays[found], X.shape[0], source, allowance)
+    return _finished(X, y, sparse, source, allowance)
 
 
-def _members(path: Path, limit: int | str | None) -> dict[str, NDArray[Any]]:
-    """All arrays of the archive, its unpacked size held under the limit."""
-    content = read_whole(path, limit)
-    allowed = reading_limit(limit)
+def _members(path: Path, allowance: Allowance) -> dict[str, NDArray[Any]]:
+    """All arrays of the archive."""
     arrays: dict[str, NDArray[Any]] = {}
+    stream, _ = open_whole(path, allowance)
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(member.file_size for member in archive.infolist()) > allowed:
-                raise InvalidInput(f"{path}: unpacks to more than {allowed} bytes, the limit; raise it with limit=")
+        with stream, zipfile.ZipFile(stream) as archive:
             for member in archive.infolist():
                 name = member.filename.removesuffix(".npy")
-                with archive.open(member) as stream:
-                    unpacked = stream.read(member.file_size + 1)
-                arrays[name] = _array(io.BytesIO(unpacked), len(unpacked), f"{path}, array {name}")
-    except InvalidInput:
+                if member.compress_type not in _METHODS:
+                    raise InvalidInput(f"{path}: is packed by a method that NumPy does not use; save it with NumPy")
+                with archive.open(member) as content:
+                    arrays[name] = _array(content, member.file_size, f"{path}, array {name!r}", allowance)
+    except MercerError:
         raise
     except (
         Exception
     ) as error:  # zipfile raises whatever the damage provokes: BadZipFile, zlib.error, NotImplementedError...
-        raise InvalidInput(f"{path}: is not a .npz file that can be read ({error})") from None
+        raise InvalidInput(f"{path}: is not a .npz file that can be read ({str(error)!r:.200})") from None
     return arrays
 
 
-def _points(array: NDArray[Any], source: str) -> NDArray[np.float64]:
+def _points(array: NDArray[Any], source: str, allowance: Allowance) -> NDArray[np.float64]:
     if array.ndim != 2 or array.size == 0:
         raise InvalidInput(f"{source}: X must be a matrix of points by features, not of shape {array.shape}")
-    return _numbers(array, source, "X")
+    return _numbers(array, source, "X", allowance)
 
 
-def _csr(arrays: dict[str, NDArray[Any]], source: str) -> Any:
+def _csr(arrays: dict[str, NDArray[Any]], source: str, allowance: Allowance) -> Any:
     """A CSR matrix from its parts, checked."""
     kind = arrays.get("format")
     if kind is not None and kind.tobytes().rstrip(b"\0").replace(b"\0", b"") != b"csr":
         raise InvalidInput(f"{source}: holds a sparse matrix that is not CSR; save it as scipy.sparse.csr_matrix")
     try:
         shape = tuple(int(length) for length in arrays["shape"])
-        values = _numbers(arrays["data"], source, "data")
+        values = _numbers(arrays["data"], source, "data", allowance)
+        allowance.take(arrays["indices"].nbytes + arrays["indptr"].nbytes)
         X = scipy_sparse.csr_matrix((values, arrays["indices"], arrays["indptr"]), shape=shape)
         X.check_format(full_check=True)
     except InvalidInput:
@@ -154,13 +189,15 @@ def _csr(arrays: dict[str, NDArray[Any]], source: str) -> Any:
     return X
 
 
-def _finished(X: Any, y: NDArray[Any] | None, sparse: bool | None, source: str) -> Dataset:
+def _finished(X: Any, y: NDArray[Any] | None, sparse: bool | None, source: str, allowance: Allowance) -> Dataset:
     """Dense or CSR as wanted."""
     if scipy_sparse.issparse(X):
-        X = settle(X, True if sparse is None else sparse)
+        X = settle(X, True if sparse is None else sparse, allowance)
     elif sparse:
+        allowance.take(2 * X.nbytes + X.size)  # values and indices of CSR, at most, and which of them are there
         X = scipy_sparse.csr_matrix(X)
-    return Dataset(X, y, source=source)
+    allowance.take(8 * X.shape[0])
+    return Dataset(X, y, source=source, origin=Origin.rows(X.shape[0]))
 
 
 def write_npz(path: Path, data: Dataset) -> None:

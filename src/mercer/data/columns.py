@@ -1,129 +1,210 @@
-"""Table columns to features: numbers as they are, texts one-hot.
+"""Columns of a table as they are read, batch by batch: numbers, truth values, or texts as codes.
 
-A column whose values are all numbers (or missing) is one feature.  Any other column is categorical: c different texts
-become c features of 0 and 1, in alphabetical order, and a missing text becomes all zeros.  A test table is coded by the
-categories of its training table.
+A column is one of three kinds, by the same rule for the cells of a CSV file and the texts of a Parquet file:
+
+- numbers, when every cell that is not missing is one;
+- truth values, when every such cell is true or false in any case: numbers 1 and 0 as a feature, labels as a target;
+- texts otherwise: int32 codes into the different texts.  A moment (ISO 8601) has one text however it was written:
+  2020-01-02T00:00:00.000 is 2020-01-02, and 10:30 is 10:30:00.
+
+A column that turns out to hold texts after a batch of numbers cannot be continued, because the text of a number is not
+kept: `Collector.contradicted` says so, and the file is read again with this column as texts.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from mercer.data.dataset import Dataset, settle, whole_numbers
-from mercer.errors import InvalidInput
+from mercer.data.allowance import Allowance, Growing
 
 MISSING_TEXTS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+TRUTH = {"true": 1.0, "false": 0.0}
 MAX_CATEGORIES = 1000
+MISSING, UNSEEN = -1, -2  # codes of no text, and of a text that the training data did not hold
+EXAMPLES = 3
+COLLECTOR = 1 << 10  # bytes of an empty collector
+_MOMENT = re.compile(r"(?:(\d{4}-\d\d-\d\d)[ T])?(\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?(Z|[+-]\d\d:?\d\d)?")
 
-# One column: numbers (n,) with NaN where missing, or texts (n,) of objects with None where missing.
-Column = NDArray[Any]
+Kind = Literal["unknown", "numbers", "truth", "texts"]
 
 
-def column_of_texts(texts: Sequence[str]) -> Column:
-    """Numbers when every text that is not missing is one, else the texts themselves."""
-    if not any(text.strip().lower() in MISSING_TEXTS for text in texts):
-        try:
-            return np.array(texts, dtype=np.float64)
-        except ValueError:
-            return _texts(texts)
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A column of numbers (n,), NaN where missing; `truth` when they stand for true and false."""
+
+    values: NDArray[np.float64]
+    truth: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A column of texts: codes (n,) into `texts`, MISSING or UNSEEN where there is none.
+
+    `unseen` are examples of texts that the training data did not hold; `overflown` says that the texts were too many
+    to keep.
+    """
+
+    codes: NDArray[np.int32]
+    texts: tuple[str, ...]
+    unseen: tuple[str, ...] = ()
+    overflown: bool = False
+
+
+Column = Numbers | Texts
+Table = dict[str, Column]
+
+
+def canonical(text: str) -> str:
+    """The one text of a moment: a blank between date and time, no time at midnight, no zeros that say nothing."""
+    if (text[2:3] != ":" and text[13:14] != ":") or (match := _MOMENT.fullmatch(text)) is None:
+        return text
+    date, minute, second, fraction, zone = match.groups()
+    digits = (fraction or "").rstrip("0")
+    time = f"{minute}:{second or '00'}" + (f".{digits}" if digits else "")
+    zone = "+00:00" if zone == "Z" else f"{zone[:3]}:{zone[-2:]}" if zone else ""
+    if date is None:
+        return time + zone
+    return date if time == "00:00:00" and not zone else f"{date} {time}{zone}"
+
+
+def _is_missing(text: str) -> bool:
+    return text.strip().lower() in MISSING_TEXTS
+
+
+def numbers_of(cells: Sequence[str]) -> NDArray[np.float64] | None:
+    """The cells as float64 with NaN where missing, or None when one of them is another text."""
     try:
-        return np.array([np.nan if text.strip().lower() in MISSING_TEXTS else float(text) for text in texts])
+        return np.array(cells, dtype=np.float64)
     except ValueError:
-        return _texts(texts)
-
-
-def _texts(texts: Sequence[str]) -> Column:
-    column = np.empty(len(texts), dtype=object)
-    column[:] = [None if text.strip().lower() in MISSING_TEXTS else text.strip() for text in texts]
-    return column
-
-
-def _categories(name: str, column: Column, source: str) -> tuple[str, ...]:
-    """Different texts of a column, sorted; too many of them are refused."""
-    values = sorted({text for text in column if text is not None})
-    if len(values) > MAX_CATEGORIES:
-        raise InvalidInput(
-            f"{source}: column {name!r} has {len(values)} different texts, more than {MAX_CATEGORIES}; "
-            f"leave it out with ignore=[{name!r}]"
-        )
-    return tuple(values)
-
-
-def _one_hot(column: Column, values: tuple[str, ...]) -> sparse.csc_matrix:
-    """0/1 matrix (n, c); a missing or unknown text is a row of zeros."""
-    place = {value: k for k, value in enumerate(values)}
-    code = np.array([place.get(text, -1) for text in column], dtype=np.intp)
-    rows = np.flatnonzero(code >= 0)
-    return sparse.csc_matrix((np.ones(len(rows)), (rows, code[rows])), shape=(len(column), len(values)))
-
-
-def encode(
-    table: Mapping[str, Column],
-    *,
-    target: Sequence[str],
-    like: Dataset | None,
-    dense: bool | None,
-    source: str,
-) -> Dataset:
-    """Data set of a table of named columns, coded as `like` where one is given."""
-    names = list(like.columns or ()) if like is not None else [name for name in table if name not in target]
-    absent = [name for name in names if name not in table]
-    if absent:
-        raise InvalidInput(f"{source}: lacks the columns {', '.join(map(repr, absent))} of the training data")
-    if not names:
-        raise InvalidInput(f"{source}: has no column besides the target")
-    blocks: list[Any] = []
-    features: list[str] = []
-    categories: dict[str, tuple[str, ...]] = {}
-    for name in names:
-        column = table[name]
-        known = like.categories.get(name) if like is not None else None
-        if known is None and column.dtype != object:
-            blocks.append(column.astype(np.float64)[:, None])
-            features.append(name)
-            continue
-        if known is None and like is not None:
-            raise InvalidInput(f"{source}: column {name!r} holds texts where the training data hold numbers")
-        texts = column if column.dtype == object else _texts([f"{value:g}" for value in column])
-        categories[name] = known if known is not None else _categories(name, texts, source)
-        blocks.append(_one_hot(texts, categories[name]))
-        features += [f"{name}={value}" for value in categories[name]]
-    return Dataset(
-        _joined(blocks, dense, source),
-        _target([table[name] for name in target], target, source),
-        feature_names=tuple(features),
-        target_name=", ".join(target) or None,
-        categories=categories,
-        columns=tuple(names),
-        source=source,
-    )
-
-
-def _joined(blocks: list[Any], dense: bool | None, source: str) -> Any:
-    """One matrix of all blocks: dense when they all are, else dense or CSR by density."""
-    if any(not sparse.issparse(block) and np.isinf(block).any() for block in blocks):
-        raise InvalidInput(f"{source}: infinite values cannot be used; remove them from the file")
-    if not any(sparse.issparse(block) for block in blocks):
-        X = np.ascontiguousarray(np.hstack(blocks))
-        return X if dense is not False else sparse.csr_matrix(X)
-    return settle(sparse.csr_matrix(sparse.hstack(blocks, format="csr")), None if dense is None else not dense)
-
-
-def _target(columns: list[Column], names: Sequence[str], source: str) -> NDArray[Any] | None:
-    """Targets (n,) as numbers or texts, or (n, k) numbers of several columns; a missing target is refused."""
-    for name, column in zip(names, columns):
-        lost = np.array([v is None for v in column]) if column.dtype == object else ~np.isfinite(column)
-        if lost.any():
-            row = int(np.flatnonzero(lost)[0]) + 1
-            raise InvalidInput(f"{source}: the target {name!r} of point {row} is missing or infinite; remove the point")
-    if not columns:
+        pass  # a text, or a missing value other than nan
+    try:
+        return np.array([np.nan if _is_missing(cell) else float(cell) for cell in cells])
+    except ValueError:
         return None
-    if len(columns) == 1:
-        column = columns[0]
-        return column.astype(str) if column.dtype == object else whole_numbers(column.astype(np.float64))
-    if any(column.dtype == object for column in columns):
-        raise InvalidInput(f"{source}: several target columns must all be numeric")
-    return np.column_stack([column.astype(np.float64) for column in columns])
+
+
+def truth_of(cells: Sequence[str]) -> NDArray[np.float64] | None:
+    """1 for true, 0 for false, NaN where missing, or None when one of the cells is another text."""
+    values = {cell: TRUTH.get(cell.strip().lower(), np.nan) for cell in set(cells)}
+    if any(np.isnan(value) and not _is_missing(cell) for cell, value in values.items()):
+        return None
+    return np.array([values[cell] for cell in cells])
+
+
+class _Codes(dict[str, int]):
+    """Codes of cells: equal for cells that hold the same text, MISSING or UNSEEN for no code."""
+
+    def __init__(self, known: Sequence[str] | None, allowance: Allowance) -> None:
+        super().__init__()
+        self.places = {text: code for code, text in enumerate(known or ())}
+        self.closed = known is not None
+        self.unseen: dict[str, None] = {}
+        self.size = 0
+        self._allowance = allowance
+
+    def __missing__(self, cell: str) -> int:
+        text = cell.strip()
+        code = MISSING if text.lower() in MISSING_TEXTS else self._code(canonical(text))
+        if code != UNSEEN:
+            size = 2 * sys.getsizeof(cell) + 256  # the cell, its text, and their places in two tables
+            self._allowance.take(size)
+            self.size += size
+            self[cell] = code
+        return code
+
+    def _code(self, text: str) -> int:
+        if not self.closed:
+            return self.places.setdefault(text, len(self.places))
+        code = self.places.get(text, UNSEEN)
+        if code == UNSEEN and len(self.unseen) < EXAMPLES:
+            self.unseen[text] = None
+        return code
+
+
+class Collector:
+    """One column, as it is read.
+
+    known : the texts of the training column, which make this a column of texts; others are counted as unseen.
+    many : whether any number of different texts is kept, as for a target.
+    as_texts : whether numbers are texts too.
+    """
+
+    __slots__ = ("_allowance", "_codes", "_many", "_numbers", "_places", "contradicted", "kind", "overflown", "rows")
+
+    def __init__(
+        self, allowance: Allowance, *, known: Sequence[str] | None = None, many: bool = False, as_texts: bool = False
+    ) -> None:
+        allowance.take(COLLECTOR)
+        self._allowance, self._many = allowance, many
+        self.kind: Kind = "texts" if as_texts or known is not None else "unknown"
+        self._numbers, self._places = Growing(np.float64, allowance), Growing(np.int32, allowance)
+        self._codes = _Codes(known, allowance)
+        self.rows = 0
+        self.contradicted = self.overflown = False
+
+    def add(self, cells: Sequence[str], index: NDArray[np.intp] | None = None) -> None:
+        """Append the cells, or cells[index] with a missing cell where the index is negative."""
+        self.rows += len(cells) if index is None else len(index)
+        if self.contradicted or self.overflown:
+            return
+        if self.kind in ("unknown", "numbers") and (numbers := numbers_of(cells)) is not None:
+            self._append("numbers", numbers, index)
+        elif self.kind in ("unknown", "truth") and (truth := truth_of(cells)) is not None:
+            self._append("truth", truth, index)
+        elif self.kind in ("numbers", "truth"):
+            self.contradicted = True
+            self._numbers.release()
+        else:
+            self._append_texts(cells, index)
+
+    def add_numbers(self, values: NDArray[np.float64], *, truth: bool = False) -> None:
+        """Append numbers that the file holds as such, NaN where missing."""
+        self.rows += len(values)
+        self.kind = "truth" if truth else "numbers"
+        self._numbers.extend(values)
+
+    def _append(self, kind: Kind, values: NDArray[np.float64], index: NDArray[np.intp] | None) -> None:
+        if not np.isnan(values).all():
+            self.kind = kind
+        self._numbers.extend(values if index is None else np.append(values, np.nan)[np.maximum(index, -1)])
+
+    def _append_texts(self, cells: Sequence[str], index: NDArray[np.intp] | None) -> None:
+        if self.kind == "unknown":  # all was missing until now
+            self.kind = "texts"
+            self._places.extend(np.full(len(self._numbers), MISSING))
+            self._numbers.release()
+        codes = np.fromiter(map(self._codes.__getitem__, cells), np.int32, len(cells))
+        self._places.extend(codes if index is None else np.append(codes, MISSING)[np.maximum(index, -1)])
+        if not self._many and not self._codes.closed and len(self._codes.places) > MAX_CATEGORIES:
+            self.overflown = True
+            self._forget_texts()
+
+    def _forget_texts(self) -> None:
+        self._places.release()
+        self._allowance.give_back(self._codes.size)
+        self._codes = _Codes(None, self._allowance)
+
+    def release(self) -> None:
+        """Forget all, and give the memory back."""
+        self._numbers.release()
+        self._forget_texts()
+        self._allowance.give_back(COLLECTOR)
+
+    def column(self) -> Column:
+        """The column, complete."""
+        if self.kind == "texts":
+            codes = self._codes
+            return Texts(self._places.values(), tuple(codes.places), tuple(codes.unseen), self.overflown)
+        return Numbers(self._numbers.values(), truth=self.kind == "truth")
+
+
+def text_of(value: Any) -> str:
+    """The text of a number, truth value or moment that a column of texts holds: 2, not 2.0."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return str(value)

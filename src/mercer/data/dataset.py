@@ -1,6 +1,7 @@
 """A data set: n points with d features, their targets, and what the columns mean."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,12 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mercer import resources as memory
+from mercer.data.allowance import Allowance
 from mercer.errors import InvalidInput
-from mercer.gram import memory
 
 # A matrix with at least this share of entries that are not zero is kept dense: CSR spends 12 bytes on each entry.
 DENSE_SHARE = 0.25
+PLACES = 48  # bytes that each missing value takes while it is replaced
+PART = 1 << 16  # values looked at in one go
 MISSING = ("refuse", "impute", "drop", "keep")
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where the points and features stand in their file, as its format counts them.
+
+    - `places`: (n,) the line at which each point begins, from 1 with header, comments and empty lines (svmlight, CSV),
+      or its row, from 0 (NumPy, Parquet);
+    - `unit`: "line" or "row";
+    - `first_feature`: the number of the first feature where features have no names.
+    """
+
+    places: NDArray[np.int64]
+    unit: str
+    first_feature: int = 0
+
+    @classmethod
+    def rows(cls, n: int) -> "Origin":
+        """Of n points in rows from 0."""
+        return cls(np.arange(n), "row")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +48,11 @@ class Dataset:
     - `target_name`: the target column, or columns joined by commas;
     - `categories`: for every column of texts, its values in the order of its one-hot columns;
     - `columns`: the source columns in order, numeric ones and categorical ones (a table file only);
+    - `left_out`: columns of the table that are neither features nor targets;
     - `label_names`: the k labels behind the columns of a matrix y of a multilabel file;
     - `query`: (n,) query numbers of a ranking file;
-    - `imputed`: the value put in place of a missing one, by source column or feature.
+    - `imputed`: the value put in place of a missing one, by source column or feature;
+    - `origin`: where the points stand in the file `source`, where they come from one.
     """
 
     X: Any
@@ -35,10 +61,12 @@ class Dataset:
     target_name: str | None = None
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
+    left_out: tuple[str, ...] = ()
     label_names: tuple[float, ...] | None = None
     query: NDArray[np.int64] | None = None
     imputed: Mapping[str, float] = field(default_factory=dict)
     source: str = ""
+    origin: Origin | None = None
 
     @property
     def n(self) -> int:
@@ -56,6 +84,13 @@ class Dataset:
         return bool(sparse.issparse(self.X))
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of points, targets, query numbers and places."""
+        stored = [self.X.data, self.X.indices, self.X.indptr] if self.is_sparse else [self.X]
+        stored += [array for array in (self.y, self.query) if array is not None]
+        return int(sum(array.nbytes for array in stored)) + (0 if self.origin is None else self.origin.places.nbytes)
+
+    @property
     def density(self) -> float:
         """Share of the entries of X that are not zero."""
         stored = self.X.nnz if self.is_sparse else np.count_nonzero(self.X)
@@ -68,6 +103,7 @@ class Dataset:
             X=self.X[index],
             y=None if self.y is None else self.y[index],
             query=None if self.query is None else self.query[index],
+            origin=None if self.origin is None else replace(self.origin, places=self.origin.places[index]),
         )
 
     def __repr__(self) -> str:
@@ -78,37 +114,66 @@ class Dataset:
 
 def whole_numbers(values: NDArray[np.float64]) -> NDArray[Any]:
     """The same numbers as integers when all of them are whole, else unchanged."""
-    if values.size and np.all(np.abs(values) < 2**53) and np.all(values == np.floor(values)):
-        return values.astype(np.int64)
-    return values
+    whole = bool(values.size)
+    for part in _parts(values):
+        whole = whole and bool(np.all(np.abs(part) < 2**53) and np.all(part == np.floor(part)))
+    return values.astype(np.int64) if whole else values
 
 
-def settle(X: sparse.csr_matrix, wanted: bool | None) -> Any:
-    """Dense or CSR: as wanted, else by density, as long as the dense form fits in a quarter of free memory."""
-    n, d = X.shape
+def any_infinite(values: NDArray[Any]) -> bool:
+    """Whether an infinite value is among them; little memory is taken beside them."""
+    return any(bool(np.isinf(part).any()) for part in _parts(values))
+
+
+def _parts(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The values in pieces of some rows."""
+    rows = max(1, PART // max(1, math.prod(values.shape[1:])))
+    return (values[start : start + rows] for start in range(0, len(values), rows))
+
+
+def stays_sparse(n: int, d: int, stored: int, wanted: bool | None, allowance: Allowance | None = None) -> bool:
+    """CSR or dense: as wanted, else by density, as long as the dense form fits in a quarter of free memory.
+
+    Where reading has an allowance the dense form must fit in what is left of it too, and is counted there.
+    """
+    size = 8 * n * d
+    left = memory.available() if allowance is None else allowance.left
     if wanted is None:
-        wanted = X.nnz < DENSE_SHARE * n * d or 8 * n * d > memory.budget(None)
-    if wanted:
-        return X
-    if 8 * n * d > memory.available():
+        wanted = stored < DENSE_SHARE * n * d or size > min(memory.budget(None), left)
+    if not wanted and size > left:
         raise InvalidInput(
-            f"sparse=False: a dense matrix of {n} x {d} does not fit in memory; read it with sparse=True"
+            f"sparse=False: a dense matrix of {n} x {d} does not fit in {memory.show(left)} of memory; read it with "
+            "sparse=True"
         )
-    return X.toarray()
+    if not wanted and allowance is not None:
+        allowance.take(size)
+    return wanted
 
 
-def resolve_missing(data: Dataset, missing: str, known: Mapping[str, float] | None = None) -> Dataset:
-    """Treat NaN in X: refuse it, put column means there (or values `known` from training), drop rows, or keep it."""
+def settle(X: sparse.csr_matrix, wanted: bool | None, allowance: Allowance | None = None) -> Any:
+    """The matrix as CSR or dense, see `stays_sparse`."""
+    n, d = X.shape
+    return X if stays_sparse(n, d, X.nnz, wanted, allowance) else X.toarray()
+
+
+def resolve_missing(
+    data: Dataset, missing: str, known: Mapping[str, float] | None = None, allowance: Allowance | None = None
+) -> Dataset:
+    """Treat NaN in X: refuse it, put column means there (or values `known` from training), drop rows, or keep it.
+
+    The data set given is not changed; what the other takes is asked of the allowance, where there is one.
+    """
     if missing not in MISSING:
         raise InvalidInput(f"missing={missing!r} must be one of {', '.join(MISSING)}")
     stored = data.X.data if data.is_sparse else data.X
-    absent = np.isnan(stored)
-    if missing == "keep" or not absent.any():
+    count = sum(int(np.count_nonzero(np.isnan(part))) for part in _parts(stored))
+    if missing == "keep" or not count:
         return data if known is None else replace(data, imputed=known)
     if missing == "refuse":
-        raise InvalidInput(
-            f"{data.source}: {int(absent.sum())} values are missing; choose missing='impute', 'drop' or 'keep'"
-        )
+        raise InvalidInput(f"{data.source}: {count} values are missing; choose missing='impute', 'drop' or 'keep'")
+    if allowance is not None:
+        allowance.take(data.nbytes + stored.size + PLACES * count)
+    absent = np.isnan(stored)
     rows, columns = _places(data.X, absent)
     if missing == "drop":
         keep = np.ones(data.n, dtype=bool)

@@ -1,25 +1,23 @@
-"""Files: compressed text read in blocks under a size limit, and writing that never leaves half a file.
+"""Files: compressed text read in blocks within a memory allowance, and writing that never leaves half a file."""
 
-A compressed file of a few kilobytes can unfold to any size.  What is read is therefore counted, and reading stops with
-a clear error when it passes the limit, by default half of the memory that is free.
-"""
-
-import bz2
 import gzip
+import io
 import lzma
 import os
-import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
+from mercer import writing
+from mercer.data.allowance import Allowance
+from mercer.data.unpacking import COMPRESSED, open_unpacked
 from mercer.errors import InvalidInput
-from mercer.gram import memory
 
-BLOCK = 32 << 20
-COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+BLOCK = 8 << 20
+SMALLEST_BLOCK = 4 << 10
+PIECE = 1 << 18  # bytes of a whole file read at once
 
 
 def stem_and_format(path: Path) -> tuple[str, str]:
@@ -31,16 +29,10 @@ def stem_and_format(path: Path) -> tuple[str, str]:
     return (stem, ending.lower()) if dot else (name, "")
 
 
-def reading_limit(limit: int | str | None) -> int:
-    """Largest number of bytes to read, after decompression."""
-    return memory.available() // 2 if limit is None else memory.parse(limit)
-
-
-def open_binary(path: Path) -> BinaryIO:
-    """Open for reading, through the decompressor its ending names."""
-    opener = COMPRESSED.get(path.suffix.lower(), open)
+def open_binary(path: Path, allowance: Allowance | None = None) -> BinaryIO:
+    """Open for reading, through the decompressor its ending names, whose memory counts among what is allowed."""
     try:
-        return cast(BinaryIO, opener(path, "rb"))
+        return open_unpacked(path, allowance or Allowance(None, path))
     except FileNotFoundError:
         raise InvalidInput(f"{path}: there is no such file") from None
     except IsADirectoryError:
@@ -57,53 +49,54 @@ def read_block(stream: IO[bytes], size: int, path: Path) -> bytes:
         raise InvalidInput(f"{path}: cannot be read ({error or 'the file ends too early'})") from None
 
 
-def line_blocks(path: Path, limit: int | str | None = None, size: int = BLOCK) -> Iterator[bytes]:
-    """The file in pieces of about `size` bytes, each cut after a line end."""
-    allowed = reading_limit(limit)
-    seen = 0
+def block_size(allowance: Allowance, scratch: int) -> int:
+    """Bytes of text to treat at once when each takes `scratch` bytes beside it: an eighth of the limit for all."""
+    return min(BLOCK, max(SMALLEST_BLOCK, allowance.limit // (8 * scratch)))
+
+
+def line_blocks(path: Path, allowance: Allowance, size: int) -> Iterator[bytes]:
+    """The file in pieces of about `size` bytes, each cut after a line end; a longer line is one piece."""
+    allowance.take(3 * size)  # what is read, the lines of it, and the lines the caller still holds
     rest: list[bytes] = []
-    with open_binary(path) as stream:
+    held = 0
+    with open_binary(path, allowance) as stream:
         while piece := read_block(stream, size, path):
-            seen += len(piece)
-            if seen > allowed:
-                raise InvalidInput(
-                    f"{path}: holds more than {allowed} bytes of text, the limit for reading; raise it with limit="
-                )
             cut = piece.rfind(b"\n") + 1
             if cut:
                 yield b"".join([*rest, piece[:cut]])
-                rest = []
-            rest.append(piece[cut:])
+                allowance.give_back(held)
+                rest, held = [piece[cut:]], 0
+            else:
+                allowance.take(2 * len(piece))  # once as a piece, once in the whole line
+                held += 2 * len(piece)
+                rest.append(piece)
     if last := b"".join(rest):
         yield last
+    allowance.give_back(held + 3 * size)
 
 
-def read_whole(path: Path, limit: int | str | None = None) -> bytes:
-    """The whole file, decompressed, within the limit."""
-    allowed = reading_limit(limit)
-    with open_binary(path) as stream:
-        content = read_block(stream, allowed + 1, path)
-    if len(content) > allowed:
-        raise InvalidInput(f"{path}: holds more than {allowed} bytes, the limit for reading; raise it with limit=")
-    return content
+def open_whole(path: Path, allowance: Allowance) -> tuple[BinaryIO, int]:
+    """A stream in which one can go back and forth, and its length: the file itself, or what it unpacks to."""
+    stream = open_binary(path, allowance)
+    if path.suffix.lower() not in COMPRESSED:
+        return stream, os.fstat(stream.fileno()).st_size
+    content = io.BytesIO()
+    with stream:
+        while piece := read_block(stream, PIECE, path):
+            allowance.take(len(piece) + len(piece) // 8)  # BytesIO keeps an eighth in reserve
+            content.write(piece)
+    size = content.tell()
+    content.seek(0)
+    return content, size
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Write beside the file, compressed as its ending says, and rename when all is written."""
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        raise InvalidInput(f"{path}: the folder {folder} does not exist")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=folder)
-    os.close(handle)
-    opener = COMPRESSED.get(path.suffix.lower(), open)
-    try:
-        with cast(BinaryIO, opener(name, "wb")) as stream:
+    opener = COMPRESSED.get(path.suffix.lower())
+    with writing.replacing(path) as whole:
+        if opener is None:
+            yield whole
+            return
+        with cast(BinaryIO, opener(whole, "wb")) as stream:
             yield stream
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

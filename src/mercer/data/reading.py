@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mercer.data.allowance import Allowance
 from mercer.data.arrays import read_npy, read_npz, write_npz
 from mercer.data.dataset import Dataset, resolve_missing
 from mercer.data.files import stem_and_format
+from mercer.data.parquet import read_parquet
 from mercer.data.svmlight import read_svmlight, write_svmlight
-from mercer.data.tables import Target, read_csv, read_parquet, write_csv
-from mercer.errors import InvalidInput
+from mercer.data.tables import Target, read_csv, write_csv
+from mercer.errors import BudgetTooSmall, InvalidInput
 
 FORMATS = {
     "svmlight": ("svm", "svmlight", "libsvm", "mlsvm", "letor", "dat", "t", "tr", "val", "scale", "txt", ""),
@@ -58,7 +60,11 @@ def read(
       when a 0 occurs), whether y is a matrix of labels (by default when a line has several).
     - `header`, `delimiter`, `ignore` (tables): whether the first line names the columns (by default when none of its
       cells is a number), the sign between cells, and columns to leave out.
-    - `limit`: most bytes to read after decompression, by default half of free memory.
+    - `limit`: most bytes of memory that reading may take, text, decompressor, scratch and result together (an upper
+      bound on what becomes resident above what the process held before), by default half of what is free.
+
+    A table gives the same data set from CSV and from Parquet: see `mercer.data.columns` for what is a number, a truth
+    value or a text, and `mercer.data.encoding` for the columns that are left out, with the warning `ColumnLeftOut`.
     """
     place = Path(path)
     kind = format_of(place, format)
@@ -74,10 +80,15 @@ def read(
     readers: dict[str, Callable[..., Dataset]] = {
         "svmlight": read_svmlight, "csv": read_csv, "parquet": read_parquet, "npy": read_npy, "npz": read_npz,
     }  # fmt: skip
-    data = readers[kind](place, sparse=sparse, limit=limit, **options)
+    allowance = Allowance(limit, place)
+    try:
+        data = readers[kind](place, sparse=sparse, limit=allowance.limit, **options)
+    except MemoryError:
+        raise BudgetTooSmall(f"{path}: reading it takes more memory than there is; free some") from None
     if like is not None and data.d != like.d:
         raise InvalidInput(f"{path}: has {data.d} features where the training data have {like.d}")
-    return resolve_missing(data, missing, like.imputed if like is not None else None)
+    allowance.take(data.nbytes)
+    return resolve_missing(data, missing, like.imputed if like is not None else None, allowance)
 
 
 def write(path: str | Path, data: Dataset, *, format: str | None = None) -> None:

@@ -59,7 +59,10 @@ def _joined(pieces: list[Dataset]) -> Dataset:
     """The points of several parts, one after the other."""
     stack = sparse.vstack if any(piece.is_sparse for piece in pieces) else np.vstack
     return replace(
-        pieces[0], X=stack([p.X for p in pieces]), y=np.concatenate([p.y for p in pieces if p.y is not None])
+        pieces[0],
+        X=stack([p.X for p in pieces]),
+        y=np.concatenate([p.y for p in pieces if p.y is not None]),
+        origin=None,
     )
 
 

@@ -1,7 +1,8 @@
 """svmlight / LIBSVM text: `label index:value index:value ...`, one point a line.
 
-The text is cut at line ends and the pieces are scanned side by side by compiled loops (`svmlight_scan`).  What is
-read stays sparse until its density is known, so a feature index of 10^12 costs no more than any other.
+The text is read in blocks, each cut at line ends, whose pieces are scanned side by side by compiled loops
+(`svmlight_scan`) and appended to the arrays of a CSR matrix: beside the result, reading holds one block.  What is read
+stays sparse until its density is known, so a feature index of 10^12 costs no more than any other.
 """
 
 from itertools import pairwise
@@ -14,14 +15,17 @@ from scipy import sparse
 
 from mercer import threads
 from mercer.data import svmlight_scan as scanner
-from mercer.data.dataset import Dataset, settle, whole_numbers
+from mercer.data.allowance import Allowance, Growing
+from mercer.data.dataset import Dataset, Origin, settle, whole_numbers
 from mercer.data.decimal_text import powers_of_five
-from mercer.data.files import line_blocks, replacing
+from mercer.data.files import block_size, line_blocks, replacing
 from mercer.errors import InvalidInput
 
 MAX_FEATURES = 1 << 40
 MAX_LABEL_MATRIX = 1 << 30
+_INT32 = (1 << 31) - 1
 PIECE = 1 << 18  # a shorter text is not worth a second thread
+SCRATCH = 28  # bytes that scanning takes for a byte of text: at most 16 for a colon, 28 for lines of one sign
 
 
 class _Fault(Exception):
@@ -33,7 +37,7 @@ class _Piece:
 
     def __init__(self, text: NDArray[np.uint8], most: int) -> None:
         rows, entries, labels = scanner.count(text)
-        self.rows = np.empty((rows, 3), np.int64)
+        self.rows = np.empty((rows, 4), np.int64)
         self.indices = np.empty(entries, np.int64)
         self.values = np.empty(entries)
         self.labels = np.empty(labels)
@@ -63,7 +67,9 @@ def _pieces(block: bytes, most: int, path: Path, lines_before: int) -> list[_Pie
 
     def read(start: int, stop: int) -> _Piece | InvalidInput:
         try:
-            return _Piece(text[start:stop], most)
+            piece = _Piece(text[start:stop], most)
+            piece.rows[:, 3] += lines_before + block.count(b"\n", 0, start) + 1
+            return piece
         except _Fault as fault:
             what, place = fault.args
             line = lines_before + block.count(b"\n", 0, start + place) + 1
@@ -84,70 +90,128 @@ def _shown(block: bytes, place: int) -> str:
     return repr(words[0].decode("ascii", "backslashreplace")[:30]) if words else "the end of the line"
 
 
-def _matrix(pieces: list[_Piece], d: int, base: int) -> sparse.csr_matrix:
-    """CSR matrix (n, d) of all pieces; indices take 32 bits where they suffice."""
-    entries = sum(len(piece.values) for piece in pieces)
-    n = sum(len(piece.rows) for piece in pieces)
-    kind = np.int32 if max(d, entries) < 2**31 else np.int64
-    indices, values, ends = np.empty(entries, kind), np.empty(entries), np.zeros(n + 1, kind)
-    at = row = 0
-    for piece in pieces:
-        size, rows = len(piece.values), len(piece.rows)
-        indices[at : at + size] = piece.indices - base
-        values[at : at + size] = piece.values
-        ends[row + 1 : row + rows + 1] = piece.rows[:, 0] + at
-        at, row = at + size, row + rows
-    return sparse.csr_matrix((values, indices, ends), shape=(n, d))
+class _Points:
+    """The points of all blocks read so far: a CSR matrix, labels and query numbers, each held once."""
+
+    def __init__(self, path: Path, allowance: Allowance) -> None:
+        self.path, self.allowance = path, allowance
+        self.indices, self.values = Growing(np.int32, allowance), Growing(np.float64, allowance)
+        self.ends = Growing(np.int64, allowance)
+        self.labels, self.label_counts = Growing(np.float64, allowance), Growing(np.int32, allowance)
+        self.query, self.lines = Growing(np.int64, allowance), Growing(np.int64, allowance)
+        self.smallest, self.largest, self.disorder = scanner.MOST, -1, False
+        self._wide = False
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return len(self.ends)
+
+    def append(self, piece: _Piece) -> None:
+        """Take over what a piece holds."""
+        if not len(piece.rows):
+            return
+        if len(piece.indices):
+            self.smallest = min(self.smallest, int(piece.facts[scanner.SMALLEST]))
+            self.largest = max(self.largest, int(piece.facts[scanner.LARGEST]))
+            self.disorder |= bool(piece.facts[scanner.DISORDER])
+        if self.largest > _INT32 and not self._wide:
+            self.indices = self.indices.widened()
+            self._wide = True
+        self._check_queries(piece.rows[:, 2])
+        self.lines.extend(piece.rows[:, 3])
+        self.ends.extend(piece.rows[:, 0] + len(self.values))
+        self.indices.extend(piece.indices)
+        self.values.extend(piece.values)
+        self.labels.extend(piece.labels)
+        self.label_counts.extend(np.diff(piece.rows[:, 1], prepend=0))
+
+    def _check_queries(self, query: NDArray[np.int64]) -> None:
+        """Query numbers are on all lines or on none."""
+        here = query >= 0
+        if here.any() and (len(self.query) < self.n or not here.all()):
+            row = 0 if len(self.query) < self.n else self.n + int(np.flatnonzero(~here)[0])
+        elif len(self.query) and not here.all():
+            row = self.n + int(np.flatnonzero(~here)[0])
+        else:
+            self.query.extend(query[here])
+            return
+        raise InvalidInput(f"{self.path}: point {row + 1} has no qid, though others have")
+
+    def matrix(self, features: int | None, zero_based: bool | None) -> sparse.csr_matrix:
+        """CSR matrix (n, d); indices take 32 bits where they suffice."""
+        base, seen = self.base(zero_based)
+        if features is not None and seen > features:
+            raise InvalidInput(f"{self.path}: has {seen} features, more than the {features} asked for")
+        d, entries = seen if features is None else features, len(self.values)
+        if max(d, entries) > _INT32 and not self._wide:
+            self.indices = self.indices.widened()
+        indices = self.indices.values()
+        indices -= base
+        self.allowance.take(indices.itemsize * (self.n + 1))
+        starts = np.zeros(self.n + 1, indices.dtype)
+        starts[1:] = self.ends.values()
+        self.allowance.take(16 * self.n)  # lengths of rows, which the constructor checks
+        X = sparse.csr_matrix((self.values.values(), indices, starts), shape=(self.n, d))
+        self.allowance.give_back(16 * self.n)
+        self.ends.release()
+        if self.disorder:
+            self.allowance.take(4 * entries)
+            X = _sorted(X, str(self.path))
+            self.allowance.give_back(4 * entries)
+        return X
+
+    def base(self, zero_based: bool | None) -> tuple[int, int]:
+        """Index of the first feature (0 or 1), and the number of features seen."""
+        if zero_based is None:
+            zero_based = self.smallest == 0
+        if self.smallest == 0 and not zero_based:
+            raise InvalidInput(f"{self.path}: has a feature 0, but zero_based=False says they count from 1")
+        base = 0 if zero_based else 1
+        return base, max(0, self.largest + 1 - base)
+
+    def targets(self, multilabel: bool | None) -> tuple[Any, tuple[float, ...] | None]:
+        """Targets (n,), or a 0/1 matrix (n, k) with its k labels, or None when no line has a label."""
+        counts, labels = self.label_counts.values(), self.labels.values()
+        if multilabel is None:
+            multilabel = bool(np.any(counts > 1))
+        if multilabel:
+            return self._indicator(counts, labels)
+        if not len(labels):
+            return None, None
+        if np.any(counts != 1):
+            row = int(np.flatnonzero(counts != 1)[0]) + 1
+            remedy = "give it one, or read with multilabel=True"
+            raise InvalidInput(f"{self.path}: point {row} has {counts[row - 1]} labels; {remedy}")
+        self.allowance.take(labels.nbytes)
+        return whole_numbers(labels), None
+
+    def _indicator(self, counts: NDArray[np.int32], labels: NDArray[np.float64]) -> tuple[Any, tuple[float, ...]]:
+        """0/1 matrix (n, k) of the labels of every point, and the k labels."""
+        scratch = 8 * labels.nbytes  # sorted labels, their order, their codes, the row of each, and NumPy's copies
+        self.allowance.take(scratch)
+        names, code = np.unique(labels, return_inverse=True)
+        if len(counts) * len(names) > MAX_LABEL_MATRIX:
+            raise InvalidInput(f"{self.path}: a label matrix of {len(counts)} x {len(names)} is beyond the limit")
+        self.allowance.take(len(counts) * len(names))
+        indicator = np.zeros((len(counts), len(names)), np.int8)
+        indicator[np.repeat(np.arange(len(counts)), counts), code] = 1
+        self.allowance.give_back(scratch)
+        return indicator, tuple(whole_numbers(names).tolist())
 
 
 def _sorted(X: sparse.csr_matrix, source: str) -> sparse.csr_matrix:
     """Features of every row in order; a feature given twice is an error."""
     X.has_sorted_indices = False
     X.sort_indices()
-    repeated = np.flatnonzero(np.diff(X.indices) == 0) + 1
-    starts = np.zeros(X.nnz + 1, dtype=bool)
-    starts[X.indptr] = True
-    repeated = repeated[~starts[repeated]]
-    if len(repeated):
-        row = int(np.searchsorted(X.indptr, repeated[0], side="right"))
-        raise InvalidInput(
-            f"{source}: point {row} gives feature {int(X.indices[repeated[0]]) + 1} twice; keep one of them"
-        )
+    same = np.zeros(X.nnz + 1, dtype=bool)
+    same[1:-1] = X.indices[1:] == X.indices[:-1]
+    same[X.indptr] = False
+    if same.any():
+        place = int(np.argmax(same))
+        row = int(np.searchsorted(X.indptr, place, side="right"))
+        raise InvalidInput(f"{source}: point {row} gives feature {int(X.indices[place]) + 1} twice; keep one of them")
     return X
-
-
-def _targets(pieces: list[_Piece], multilabel: bool | None, source: str) -> tuple[Any, tuple[float, ...] | None]:
-    """Targets (n,), or a 0/1 matrix (n, k) with its k labels, or None when no line has a label."""
-    counts = np.concatenate([np.diff(piece.rows[:, 1], prepend=0) for piece in pieces])
-    labels = np.concatenate([piece.labels for piece in pieces])
-    if multilabel is None:
-        multilabel = bool(np.any(counts > 1))
-    if not multilabel:
-        if not counts.any():
-            return None, None
-        if np.any(counts != 1):
-            row = int(np.flatnonzero(counts != 1)[0]) + 1
-            remedy = "give it one, or read with multilabel=True"
-            raise InvalidInput(f"{source}: point {row} has {counts[row - 1]} labels; {remedy}")
-        return whole_numbers(labels), None
-    names, code = np.unique(labels, return_inverse=True)
-    if len(counts) * len(names) > MAX_LABEL_MATRIX:
-        raise InvalidInput(f"{source}: a label matrix of {len(counts)} x {len(names)} is beyond the limit")
-    indicator = np.zeros((len(counts), len(names)), np.int8)
-    indicator[np.repeat(np.arange(len(counts)), counts), code] = 1
-    return indicator, tuple(whole_numbers(names).tolist())
-
-
-def _base(pieces: list[_Piece], zero_based: bool | None, source: str) -> tuple[int, int]:
-    """Index of the first feature (0 or 1), and the number of features seen."""
-    smallest = min(int(piece.facts[scanner.SMALLEST]) for piece in pieces)
-    largest = max((int(piece.facts[scanner.LARGEST]) for piece in pieces if len(piece.values)), default=-1)
-    if zero_based is None:
-        zero_based = smallest == 0
-    if smallest == 0 and not zero_based:
-        raise InvalidInput(f"{source}: has a feature 0, but zero_based=False says they count from 1")
-    base = 0 if zero_based else 1
-    return base, max(0, largest + 1 - base)
 
 
 def read_svmlight(
@@ -161,24 +225,23 @@ def read_svmlight(
     limit: int | str | None = None,
 ) -> Dataset:
     """Read svmlight text; see `mercer.data.read` for the arguments."""
-    pieces: list[_Piece] = []
+    allowance = Allowance(limit, path)
+    points = _Points(path, allowance)
     lines = 0
-    for block in line_blocks(path, limit):
-        pieces += _pieces(block, max_features, path, lines)
+    for block in line_blocks(path, allowance, block_size(allowance, SCRATCH)):
+        allowance.take(SCRATCH * len(block))
+        for piece in _pieces(block, max_features, path, lines):
+            points.append(piece)
         lines += block.count(b"\n")
-    if not any(len(piece.rows) for piece in pieces):
+        allowance.give_back(SCRATCH * len(block))
+    if not points.n:
         raise InvalidInput(f"{path}: holds no points")
-    base, seen = _base(pieces, zero_based, str(path))
-    if features is not None and seen > features:
-        raise InvalidInput(f"{path}: has {seen} features, more than the {features} asked for")
-    X = _matrix(pieces, seen if features is None else features, base)
-    if any(piece.facts[scanner.DISORDER] for piece in pieces):
-        X = _sorted(X, str(path))
-    y, names = _targets(pieces, multilabel, str(path))
-    query = np.concatenate([piece.rows[:, 2] for piece in pieces])
-    if np.any(query >= 0) and np.any(query < 0):
-        raise InvalidInput(f"{path}: point {int(np.flatnonzero(query < 0)[0]) + 1} has no qid, though others have")
-    return Dataset(settle(X, sparse), y, label_names=names, query=query if query[0] >= 0 else None, source=str(path))
+    query = points.query.values() if len(points.query) else None
+    X = points.matrix(features, zero_based)
+    y, names = points.targets(multilabel)
+    origin = Origin(points.lines.values(), "line", points.base(zero_based)[0])
+    X = settle(X, sparse, allowance)
+    return Dataset(X, y, label_names=names, query=query, source=str(path), origin=origin)
 
 
 def write_svmlight(path: Path, data: Dataset) -> None:

@@ -101,14 +101,14 @@ def _noted(slow: Any, facts: Any, kind: Any, slot: Any, start: Any, stop: Any) -
 @exact_loop
 def _scan_labels(text: Any, i: Any, high: Any, low: Any, ten: Any, labels: Any, facts: Any, slow: Any) -> Any:
     """Labels at the head of a line: (complaint or 0, place, notes); a word with a colon is no label."""
-    end = len(text)
-    while text[i] != 113:  # "q": the query number of a line without label
+    end, word = len(text), i
+    while i > word or text[i] != 113:  # "q": the query number of a line without label
         start = i
         outcome, value, i = read_number(text, i, end, high, low, ten)
         if outcome == MALFORMED:
             return LABEL, start, slow
         if i < end and text[i] == 58:
-            return 0, start, slow
+            return (0 if start == word else LABEL), word, slow
         if outcome in (NOT_A_NUMBER, INFINITE):
             return LABEL_RANGE, start, slow
         if outcome == SLOW:
@@ -181,14 +181,14 @@ def _scan_query(text: Any, i: Any) -> Any:
 def scan(text: Any, most: Any, high: Any, low: Any, ten: Any, rows: Any, indices: Any, values: Any, labels: Any) -> Any:
     """Fill the arrays from `text`; feature indices above `most` are refused.
 
-    `rows` (n, 3) gets for each row: end of its entries, end of its labels, query number or -1.  Returns
+    `rows` (n, 4) gets for each row: end of its entries, end of its labels, query number or -1, line from 0.  Returns
     (complaint or 0, its place in the text, facts, notes); four numbers of notes (0 label or 1 value, slot, start, stop)
     name a number that the caller must convert from its text.
     """
     facts = np.zeros(COUNTERS, np.int64)
     facts[SMALLEST] = MOST
     slow = np.empty(0, np.int64)
-    i, end = 0, len(text)
+    i, end, line = 0, len(text), 0
     while i < end:
         i = _after_blanks(text, i, end)
         if i < end and text[i] != 10 and text[i] != 35:
@@ -202,9 +202,10 @@ def scan(text: Any, most: Any, high: Any, low: Any, ten: Any, rows: Any, indices
             if complaint:
                 return complaint, i, facts, slow
             row = facts[ROWS]
-            rows[row, 0], rows[row, 1], rows[row, 2] = facts[ENTRIES], facts[LABELS], query
+            rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3] = facts[ENTRIES], facts[LABELS], query, line
             facts[ROWS] += 1
         while i < end and text[i] != 10:
             i += 1
         i += 1
+        line += 1
     return 0, 0, facts, slow

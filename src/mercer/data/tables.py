@@ -1,20 +1,25 @@
-"""Table files, CSV and Parquet, with a target column."""
+"""Table files, CSV and Parquet, with a target column; the same table gives the same data set from either."""
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from mercer.data.columns import Column, column_of_texts, encode
-from mercer.data.dataset import Dataset
-from mercer.data.files import line_blocks, read_whole, replacing
-from mercer.errors import InvalidInput, MissingDependency
+from mercer.data.allowance import Allowance, Growing
+from mercer.data.columns import Collector, Table
+from mercer.data.dataset import Dataset, Origin
+from mercer.data.encoding import encode
+from mercer.data.files import block_size, line_blocks, replacing
+from mercer.errors import InvalidInput
 
 # Names taken for the target when the caller names none; without any of them it is the last column.
 USUAL_TARGETS = ("target", "label", "class", "y")
+SCRATCH = 64  # bytes that a byte of CSV takes as lines, cells and lists of them, at most
+CSV_BLOCK = 1 << 20
 
 Target = str | int | Sequence[str | int] | bool | None
 
@@ -39,16 +44,125 @@ def chosen(names: Sequence[str], target: Target, source: str) -> list[str]:
     return found
 
 
-def _lines(path: Path, limit: int | str | None) -> Iterator[str]:
-    """Lines of text; bytes that are not UTF-8 are an error."""
-    number = 0
-    for block in line_blocks(path, limit):
-        for line in block.splitlines(keepends=True):
-            number += 1
-            try:
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError:
-                raise InvalidInput(f"{path}, line {number}: is not UTF-8 text") from None
+def refuse_twice(names: Sequence[str], source: str, remedy: str) -> None:
+    """Refuse a table in which two columns have one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise InvalidInput(f"{source}: two columns are called {twice!r}; {remedy}")
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """The names, the first ones of many."""
+    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which columns of a table are read, and as what."""
+
+    target: tuple[str, ...]
+    features: tuple[str, ...]
+    unused: tuple[str, ...]
+    like: Dataset | None
+    source: str
+
+    @classmethod
+    def of(
+        cls, names: Sequence[str], target: Target, ignore: Sequence[str | int], like: Dataset | None, source: str
+    ) -> "Plan":
+        """Choose the target, and leave out what is to be ignored."""
+        left_out = set(chosen(names, list(ignore), source))
+        kept = [name for name in names if name not in left_out]
+        if like is not None and target is None:
+            known = (like.target_name or "").split(", ")
+            target = known if set(known) <= set(kept) else False
+        targets = chosen(kept, target, source)
+        features = [name for name in kept if name not in targets] if like is None else list(like.columns or ())
+        there = set(kept)
+        absent = [name for name in features if name not in there]
+        used = {*features, *targets}
+        unused = tuple(name for name in names if name not in used)
+        if absent:
+            beside = f" (it has {listed(unused)} beside)" if unused else ""
+            raise InvalidInput(f"{source}: lacks the columns {listed(absent)} of the training data{beside}")
+        if not features:
+            raise InvalidInput(f"{source}: has no column besides the target")
+        return cls(tuple(targets), tuple(features), unused, like, source)
+
+    def collectors(self, allowance: Allowance, texts: frozenset[str]) -> dict[str, Collector]:
+        """One collector for each column to read; those named in `texts` hold texts."""
+        known = {} if self.like is None else self.like.categories
+        found = {
+            name: Collector(allowance, known=known.get(name), as_texts=name in texts) for name in self.features
+        }  # fmt: skip
+        return found | {name: Collector(allowance, many=True, as_texts=name in texts) for name in self.target}
+
+
+def read_table(
+    plan: Plan,
+    fill: Callable[[dict[str, Collector]], Origin],
+    allowance: Allowance,
+    sparse: bool | None,
+    again: bool,
+) -> Dataset:
+    """The data set of a table whose rows `fill` gives to the collectors of its columns.
+
+    It is filled a second time where texts followed numbers in a column; again=False says that it cannot be.
+    """
+    texts: frozenset[str] = frozenset()
+    while True:
+        collectors = plan.collectors(allowance, texts)
+        origin = fill(collectors)
+        contradicted = {name for name, collector in collectors.items() if collector.contradicted}
+        if not contradicted:
+            break
+        if not again:
+            raise InvalidInput(
+                f"{plan.source}: column {min(contradicted)!r} holds numbers, then texts, and a stream cannot be read "
+                "twice; write it to a file first"
+            )
+        texts |= contradicted
+        for collector in collectors.values():
+            collector.release()
+    if not len(origin.places):
+        raise InvalidInput(f"{plan.source}: has a header and no points")
+    table: Table = {name: collector.column() for name, collector in collectors.items()}
+    data = encode(
+        table, target=plan.target, like=plan.like, wanted=sparse, source=plan.source, origin=origin, allowance=allowance
+    )
+    return replace(data, left_out=plan.unused + data.left_out)
+
+
+class _Lines:
+    """Lines of text; bytes that are not UTF-8 are an error.  `pending` bytes were handed out and are still held."""
+
+    def __init__(self, path: Path, allowance: Allowance) -> None:
+        self.path = path
+        self.pending = 0
+        self.size = min(CSV_BLOCK, block_size(allowance, SCRATCH))
+        self._allowance = allowance
+        self._long = 0
+
+    def __iter__(self) -> Iterator[str]:
+        number = 0
+        self._allowance.take(SCRATCH * self.size)
+        for block in line_blocks(self.path, self._allowance, self.size):
+            if len(block) > 2 * self.size:  # a line so long that it takes more than was counted
+                self._allowance.take(SCRATCH * len(block))
+                self._long += SCRATCH * len(block)
+            for line in block.splitlines(keepends=True):
+                number += 1
+                self.pending += len(line)
+                try:
+                    yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError:
+                    raise InvalidInput(f"{self.path}, line {number}: is not UTF-8 text") from None
+        self._allowance.give_back(SCRATCH * self.size)
+
+    def taken(self) -> None:
+        """Say that what was handed out is no longer held."""
+        self._allowance.give_back(self._long)
+        self.pending = self._long = 0
 
 
 def _delimiter(line: str, path: Path) -> str:
@@ -66,27 +180,29 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _rows(path: Path, delimiter: str | None, limit: int | str | None) -> Iterator[tuple[int, list[str]]]:
-    """Rows with their line numbers; empty lines are passed over."""
-    lines = _lines(path, limit)
-    first = next(lines, None)
+def _rows(lines: _Lines, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the lines at which they begin; empty lines are passed over."""
+    stream = iter(lines)
+    first = next(stream, None)
     if first is None:
-        raise InvalidInput(f"{path}: is empty")
+        raise InvalidInput(f"{lines.path}: is empty")
 
     def again() -> Iterator[str]:
         yield first
-        yield from lines
+        yield from stream
 
-    reader = csv.reader(again(), delimiter=delimiter or _delimiter(first, path), strict=True, skipinitialspace=True)
+    sign = delimiter or _delimiter(first, lines.path)
+    reader = csv.reader(again(), delimiter=sign, strict=True, skipinitialspace=True)
     while True:
+        begin = reader.line_num + 1
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            raise InvalidInput(f"{path}, line {reader.line_num}: {error}") from None
+            raise InvalidInput(f"{lines.path}, line {reader.line_num}: {error}") from None
         if row:
-            yield reader.line_num, row
+            yield begin, row
 
 
 def read_csv(
@@ -101,86 +217,71 @@ def read_csv(
     limit: int | str | None = None,
 ) -> Dataset:
     """Read a CSV file; see `mercer.data.read` for the arguments."""
-    rows = _rows(path, delimiter, limit)
-    line, first = next(rows, (0, []))
-    if not first:
-        raise InvalidInput(f"{path}: is empty")
+    allowance = Allowance(limit, path)
+    lines, rows, line, first = _opened(path, delimiter, allowance)
     if header is None:
         header = not any(_is_number(cell) for cell in first)
     names = [cell.strip() for cell in first] if header else [f"x{k}" for k in range(1, len(first) + 1)]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(f"{path}, line {line}: two columns are called {twice!r}; header=False reads it as data")
-    cells: list[list[str]] = [[] if header else [cell] for cell in first]
-    for line, row in rows:
-        if len(row) != len(names):
-            raise InvalidInput(f"{path}, line {line}: has {len(row)} cells where the first line has {len(names)}")
-        for column, cell in zip(cells, row):
-            column.append(cell)
-    if not cells[0]:
-        raise InvalidInput(f"{path}: has a header and no points")
-    table = {name: column_of_texts(column) for name, column in zip(names, cells)}
-    return _encoded(table, target, ignore, like, sparse, str(path))
+    refuse_twice(names, f"{path}, line {line}", "header=False reads it as data")
+    plan = Plan.of(names, target, ignore, like, str(path))
+    waiting = [(lines, rows, line, first)]
+
+    def fill(collectors: dict[str, Collector]) -> Origin:
+        lines, rows, line, first = waiting.pop() if waiting else _opened(path, delimiter, allowance)
+        table = _Batches(names, collectors, lines, allowance)
+        if not header:
+            table.append(line, first)
+        for line, row in rows:
+            table.append(line, row)
+        table.flush()
+        return Origin(table.places.values(), "line")
+
+    return read_table(plan, fill, allowance, sparse, again=path.is_file())
 
 
-def _encoded(
-    table: dict[str, Column], target: Target, ignore: Sequence[str | int], like: Dataset | None,
-    sparse: bool | None, source: str,
-) -> Dataset:  # fmt: skip
-    """Choose the target, leave out what is to be ignored, and code the rest."""
-    names = list(table)
-    left_out = chosen(names, list(ignore), source)
-    if like is not None and target is None:
-        known = (like.target_name or "").split(", ")
-        target = known if all(name in table for name in known) else False
-    targets = chosen([name for name in names if name not in left_out], target, source)
-    kept = {name: column for name, column in table.items() if name not in left_out}
-    dense = None if sparse is None else not sparse
-    return encode(kept, target=targets, like=like, dense=dense, source=source)
+def _opened(
+    path: Path, delimiter: str | None, allowance: Allowance
+) -> tuple[_Lines, Iterator[tuple[int, list[str]]], int, list[str]]:
+    """The lines of a file, its rows after the first one, and the first one with its line."""
+    lines = _Lines(path, allowance)
+    rows = _rows(lines, delimiter)
+    line, first = next(rows, (0, []))
+    if not first:
+        raise InvalidInput(f"{path}: is empty")
+    return lines, rows, line, first
 
 
-def read_parquet(
-    path: Path,
-    *,
-    target: Target = None,
-    ignore: Sequence[str | int] = (),
-    like: Dataset | None = None,
-    sparse: bool | None = None,
-    limit: int | str | None = None,
-) -> Dataset:
-    """Read a Parquet file; see `mercer.data.read` for the arguments."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise MissingDependency("Parquet files need pyarrow: pip install 'mercer[parquet]'") from None
-    content = read_whole(path, limit)
-    try:
-        table = parquet.read_table(pyarrow.BufferReader(content))
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise InvalidInput(f"{path}: is not a Parquet file that can be read ({str(error).splitlines()[0]})") from None
-    if table.num_rows == 0:
-        raise InvalidInput(f"{path}: holds no points")
-    columns = {name: _arrow_column(name, table.column(name), path) for name in table.column_names}
-    return _encoded(columns, target, ignore, like, sparse, str(path))
+class _Batches:
+    """Rows of cells, gathered and given to the collectors of their columns as soon as they fill a block."""
 
+    def __init__(
+        self, names: Sequence[str], collectors: dict[str, Collector], lines: _Lines, allowance: Allowance
+    ) -> None:
+        self.places = Growing(np.int64, allowance)
+        self._width = len(names)
+        self._wanted = [(k, collectors[name]) for k, name in enumerate(names) if name in collectors]
+        self._lines = lines
+        self._begins: list[int] = []
+        self._rows: list[list[str]] = []
 
-def _arrow_column(name: str, column: Any, path: Path) -> Column:
-    """Numbers with NaN, or texts with None, of an Arrow column."""
-    from pyarrow import types
+    def append(self, line: int, row: list[str]) -> None:
+        """Take a row that begins at `line`."""
+        if len(row) != self._width:
+            raise InvalidInput(
+                f"{self._lines.path}, line {line}: has {len(row)} cells where the first line has {self._width}"
+            )
+        self._begins.append(line)
+        self._rows.append(row)
+        if self._lines.pending >= self._lines.size:
+            self.flush()
 
-    kind = column.type
-    if types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = kind.value_type
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        values = column.to_pylist()
-        return np.array([np.nan if value is None else float(value) for value in values])
-    if types.is_string(kind) or types.is_large_string(kind):
-        texts = np.empty(len(column), dtype=object)
-        texts[:] = column.to_pylist()
-        return texts
-    raise InvalidInput(f"{path}: column {name!r} is of type {kind}; leave it out with ignore=[{name!r}]")
+    def flush(self) -> None:
+        """Give all rows away."""
+        self.places.extend(np.array(self._begins, dtype=np.int64))
+        for k, collector in self._wanted if self._rows else ():
+            collector.add([row[k] for row in self._rows])
+        self._begins, self._rows = [], []
+        self._lines.taken()
 
 
 def write_csv(path: Path, data: Dataset) -> None:

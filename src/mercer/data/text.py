@@ -9,6 +9,7 @@ Words in fewer than `minimum` training documents are left out.  Vocabulary and d
 training documents alone and are kept, so that new documents are treated alike.
 """
 
+import lzma
 import re
 import tarfile
 from collections import Counter
@@ -20,8 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
 
-from mercer.data.files import reading_limit
+from mercer.data.allowance import reading_limit
+from mercer.data.files import open_binary
 from mercer.errors import InvalidInput
 
 # Runs of letters, two or more; digits and punctuation separate.
@@ -78,7 +81,9 @@ def _folder(source: Path, limit: int | str | None) -> Iterable[tuple[str, bytes]
 def _archive(source: Path, limit: int | str | None) -> Iterable[tuple[str, bytes]]:
     left = reading_limit(limit)
     try:
-        with tarfile.open(source, "r:*") as archive:
+        # The decompressor of tarfile takes what an .xz file tells it to take; the other asks first.
+        unpacked = open_binary(source) if source.suffix.lower() == ".xz" else None
+        with tarfile.open(source, "r:*" if unpacked is None else "r|", fileobj=unpacked) as archive:
             for member in archive:
                 inside = Path(member.name)
                 if not member.isfile() or len(inside.parts) < 2:
@@ -90,7 +95,7 @@ def _archive(source: Path, limit: int | str | None) -> Iterable[tuple[str, bytes
                 yield inside.as_posix(), stream.read()
     except FileNotFoundError:
         raise InvalidInput(f"{source}: there is no such file") from None
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
         raise InvalidInput(f"{source}: cannot be read as a tar file ({error})") from None
 
 
@@ -121,18 +126,8 @@ def vocabulary(texts: Iterable[str], *, minimum: int = 2, stop: frozenset[str] =
 
 def counts(texts: Sequence[str], known: Sequence[str]) -> Any:
     """Counts (n, d) of the d known words in n texts, CSR."""
-    place = {word: column for column, word in enumerate(known)}
-    indices: list[int] = []
-    values: list[int] = []
-    starts = [0]
-    for text in texts:
-        row = Counter(place[word] for word in words(text) if word in place)
-        for column in sorted(row):
-            indices.append(column)
-            values.append(row[column])
-        starts.append(len(indices))
-    shape = (len(texts), len(place))
-    return sparse.csr_matrix((np.array(values, dtype=np.float64), np.array(indices), np.array(starts)), shape=shape)
+    counter = CountVectorizer(vocabulary=known, tokenizer=words, token_pattern=None, lowercase=False, dtype=np.float64)
+    return counter.transform(texts)
 
 
 @dataclass(frozen=True, eq=False)

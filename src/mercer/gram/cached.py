@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput
-from mercer.gram import cost, stored
-from mercer.gram.entries import Entries
+from mercer.gram import cost
+from mercer.gram import matrix_blocks as stored
+from mercer.gram.engine import Engine
 from mercer.gram.operator import GramOperator
 from mercer.gram.points import Index, length
 
@@ -43,9 +43,9 @@ class CachedGram(GramOperator):
 
     storage = "cached"
 
-    def __init__(self, entries: Entries, plan: cost.Plan) -> None:
-        super().__init__(entries, plan)
-        entries.limit(plan)
+    def __init__(self, engine: Engine, plan: cost.Plan) -> None:
+        super().__init__(engine, plan)
+        engine.limit(plan)
         self._lock = Lock()
         # Pages of an array that was never written take no memory, so the whole budget can be laid out at once.
         self._held = np.empty((plan.slots, self.shape[1]), dtype=self.dtype)
@@ -59,9 +59,10 @@ class CachedGram(GramOperator):
             held = len(self._recent)
             return CacheReport(self._hits, self._misses, held, len(self._held), held * self._held.strides[0])
 
-    def reset(self) -> None:
-        """Forget all rows and set the counters to zero."""
+    def forget(self) -> None:
+        """Forget all rows, give their memory back and set the counters to zero."""
         with self._lock:
+            self._held = np.empty_like(self._held)
             self._recent.clear()
             self._slot_of.fill(-1)
             self._hits = self._misses = 0
@@ -71,33 +72,6 @@ class CachedGram(GramOperator):
         out = np.empty(self.shape[1], dtype=self.dtype)
         self._rows(np.array([i], dtype=np.intp), out[None])
         return out
-
-    def hold(self, index: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-        """Make the rows at `index` present and return (held, slots): row index[r] is held[slots[r]], without a copy.
-
-        For loops of one thread that read a few rows at once: the view is good until the next request for rows, and
-        `index` must not have more rows than the cache has slots.
-        """
-        if len(np.unique(index)) > len(self._held):
-            raise InvalidInput(
-                f"index asks for {len(index)} rows at once and the cache holds {len(self._held)}; raise memory"
-            )
-        with self._lock:
-            slots = self._slot_of[index]
-            for i in index[slots >= 0].tolist():
-                self._recent.move_to_end(i)
-            missing = np.unique(index[slots < 0])
-            self._hits += len(index) - int((slots < 0).sum())
-            self._misses += int((slots < 0).sum())
-        if len(missing):
-            step = max(1, cost.COPIED_VALUES // self.shape[1])
-            for start in range(0, len(missing), step):
-                some = missing[start : start + step]
-                values = np.empty((len(some), self.shape[1]), dtype=self.dtype)
-                self.entries.fill(some, slice(0, self.shape[1]), values)
-                self._keep(some, values)
-            slots = self._slot_of[index]
-        return self._held, slots
 
     def _take_held(self, index: NDArray[np.intp], columns: Index, out: NDArray[Any]) -> NDArray[np.bool_]:
         """Write the rows that are held to their places in `out`; returns which they were."""
@@ -132,14 +106,14 @@ class CachedGram(GramOperator):
         """Whole rows to `out`: from the cache, else computed in place and kept."""
         missing = np.flatnonzero(~self._take_held(index, slice(None), out))
         if len(missing) == len(index):
-            self.entries.fill(index, slice(0, self.shape[1]), out)
+            self.engine.fill(index, slice(0, self.shape[1]), out)
             self._keep(index, out)
             return
         step = max(1, cost.COPIED_VALUES // self.shape[1])
         for start in range(0, len(missing), step):
             some = missing[start : start + step]
             values = np.empty((len(some), self.shape[1]), dtype=self.dtype)
-            self.entries.fill(index[some], slice(0, self.shape[1]), values)
+            self.engine.fill(index[some], slice(0, self.shape[1]), values)
             out[some] = values
             self._keep(index[some], values)
 
@@ -147,7 +121,7 @@ class CachedGram(GramOperator):
         if isinstance(columns, slice) and length(columns) == self.shape[1]:
             if isinstance(rows, slice) and length(rows) == self.shape[0]:
                 # The whole matrix is wanted once: passing it through the cache would only empty it.
-                self.entries.fill(rows, columns, out)
+                self.engine.fill(rows, columns, out)
             else:
                 self._rows(_as_array(rows), out)
             return
@@ -179,13 +153,13 @@ class CachedGram(GramOperator):
     def _compute(self, index: NDArray[np.intp], missing: NDArray[np.intp], columns: Index, out: NDArray[Any]) -> None:
         """Compute the missing rows of a block, which is not kept: it is no whole row."""
         if len(missing) == len(index):
-            self.entries.fill(index, columns, out)
+            self.engine.fill(index, columns, out)
             return
         step = max(1, cost.COPIED_VALUES // max(1, length(columns)))
         for start in range(0, len(missing), step):
             some = missing[start : start + step]
             values = np.empty((len(some), length(columns)), dtype=self.dtype)
-            self.entries.fill(index[some], columns, values)
+            self.engine.fill(index[some], columns, values)
             out[some] = values
 
     def _compute_parts(
@@ -201,7 +175,7 @@ class CachedGram(GramOperator):
         for start in range(0, len(rows), step):
             some = rows[start : start + step]
             values = np.empty((len(some), len(columns)), dtype=self.dtype)
-            self.entries.fill(some, columns, values)
+            self.engine.fill(some, columns, values)
             out[np.ix_(to_rows[start : start + step], to_columns)] = values
 
     def _multiply(self, rows: Index, columns: Index, V: NDArray[Any], out: NDArray[Any]) -> None:
@@ -209,7 +183,7 @@ class CachedGram(GramOperator):
         if self.symmetric and length(rows) == self.shape[0]:
             self._multiply_columns(_as_array(columns), V, out)
             return
-        self.entries.multiply(rows, columns, V, out)
+        self.engine.multiply(rows, columns, V, out)
 
     def _multiply_columns(self, columns: NDArray[np.intp], V: NDArray[Any], out: NDArray[Any]) -> None:
         """Add K[:, columns] V = sum_j K[j]' V[j], held rows j from the cache and the others in tiles."""
@@ -227,9 +201,9 @@ class CachedGram(GramOperator):
             absent.append(some[~here])
         missing = np.concatenate(absent) if absent else columns[:0]
         if len(missing) == len(columns) == self.shape[0]:
-            self.entries.multiply(slice(0, self.shape[0]), slice(0, self.shape[0]), V, out)
+            self.engine.multiply(slice(0, self.shape[0]), slice(0, self.shape[0]), V, out)
         elif len(missing):
-            self.entries.multiply(slice(0, self.shape[0]), columns[missing], np.ascontiguousarray(V[missing]), out)
+            self.engine.multiply(slice(0, self.shape[0]), columns[missing], np.ascontiguousarray(V[missing]), out)
 
 
 def _as_array(index: Index) -> NDArray[np.intp]:

@@ -11,7 +11,8 @@ handed in by the caller and results handed out to him are his.  For n x m values
     lowrank      (n + m) r s                    2 (n + m) r          rank r
     precomputed  nothing (the caller's array)   2 n m
     mapped       nothing (n m s on disk)        2 n m
-    points       (n + m) (d s + 24)             for kernels in fused tiles; CSR: entries s + (n + m) (s + 24)
+    points       (n + m) (d s + 24)             for kernels in fused tiles; CSR: entries (s + 4) + (n + m) (s + 32) +
+                                                16 p for the p features in use, at most d and at most the entries
     tile         rows columns s a thread        rows columns CALLED for kernels evaluated through their own call
     copies       COPIED_VALUES s                where values are copied out of what is stored
 
@@ -30,8 +31,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from mercer.errors import BudgetTooSmall, InvalidInput
-from mercer.gram.memory import show
+from mercer.gram.compressed import MIRRORED_ROWS, OFTEN
 from mercer.gram.tiles import SLAB_BYTES, SQUARE, TILE_COLUMNS, TILE_ROWS
+from mercer.resources import show
 
 Access: TypeAlias = Literal["products", "rows", "dense", "blocks"]
 Storage: TypeAlias = Literal["dense", "streamed", "cached", "sparse", "lowrank", "precomputed", "mapped"]
@@ -60,7 +62,7 @@ def value_type(precision: str) -> np.dtype[Any]:
 
 
 @dataclass(frozen=True)
-class Task:
+class MatrixTask:
     """What is asked of a kernel matrix.
 
     Parameters
@@ -134,40 +136,49 @@ class Plan:
         return "\n".join(lines + [f"  because     {reason}" for reason in self.reasons])
 
 
-def points_bytes(task: Task) -> int:
+def points_bytes(task: MatrixTask) -> int:
     """Bytes of the operator's own copy of the points: scaled, centred, with their squared norms."""
     if not task.fused:
         return 0
     count = task.n if task.symmetric else task.n + task.m
     if task.entries is not None:
-        return task.entries * task.itemsize + (24 + task.itemsize) * count
+        return task.entries * (task.itemsize + 4) + (32 + task.itemsize) * count + 16 * features_in_use(task)
     return count * (task.d * task.itemsize + 24)
 
 
-def row_bytes(task: Task) -> int:
+def features_in_use(task: MatrixTask) -> int:
+    """The most features that CSR points can hold."""
+    return task.d if task.entries is None else min(task.d, task.entries)
+
+
+def row_bytes(task: MatrixTask) -> int:
     """Bytes of one row of values."""
     return task.m * task.itemsize
 
 
-def working_bytes(task: Task) -> int:
+def working_bytes(task: MatrixTask) -> int:
     """Bytes of the smallest working tile: that of the compiled loops for each thread, or one row of a kernel's call."""
     if not task.fused:
         return CALLED * task.m
     if task.entries is None:
         values = max(TILE_ROWS * min(task.m, TILE_COLUMNS), SQUARE**2 if task.m > SQUARE else 0) + TILE_ROWS * task.d
         return task.workers * values * task.itemsize
-    slab = max(SLAB_BYTES, 16 * task.d * task.itemsize)
-    return task.workers * (slab + 4 * TILE_COLUMNS * task.itemsize) + 8 * (task.n + task.m)
+    features = features_in_use(task)
+    # No more features stand in the slab than 1 / OFTEN times the entries of a mean row.
+    per_row = task.entries / max(1, task.n if task.symmetric else task.n + task.m)
+    slab = max(SLAB_BYTES, 16 * task.itemsize * min(features, math.ceil(per_row / OFTEN)))
+    lists = 8 * features + (task.itemsize + 2) * task.entries
+    return task.workers * (slab + lists + (4 + MIRRORED_ROWS) * TILE_COLUMNS * task.itemsize) + 8 * (task.n + task.m)
 
 
-def copied_bytes(storage: str, task: Task) -> int:
+def copied_bytes(storage: str, task: MatrixTask) -> int:
     """Bytes of the strip through which values go into or out of what is stored."""
     if storage == "streamed":
         return 0
     return max(task.m, min(COPIED_VALUES, task.n * task.m)) * task.itemsize
 
 
-def stored_bytes(storage: str, task: Task, *, slots: int = 0, rank: int = 0) -> int:
+def stored_bytes(storage: str, task: MatrixTask, *, slots: int = 0, rank: int = 0) -> int:
     """Bytes a kind of matrix keeps between calls."""
     if storage == "dense":
         return task.n * row_bytes(task)
@@ -178,11 +189,13 @@ def stored_bytes(storage: str, task: Task, *, slots: int = 0, rank: int = 0) -> 
         index = 4 if max(nonzeros, task.m) < 2**31 else 8
         return nonzeros * (task.itemsize + index) + (task.n + 1) * index
     if storage == "lowrank":
+        if task.linear and task.entries is not None:
+            return task.entries * (task.itemsize + 8)
         return rank * (task.n if task.symmetric else task.n + task.m) * task.itemsize
     return 0
 
 
-def product_operations(storage: str, task: Task, *, rank: int = 0) -> float:
+def product_operations(storage: str, task: MatrixTask, *, rank: int = 0) -> float:
     """Multiplications and additions of one product with a vector."""
     values = float(task.n) * task.m
     if storage in ("dense", "precomputed", "mapped"):
@@ -190,17 +203,19 @@ def product_operations(storage: str, task: Task, *, rank: int = 0) -> float:
     if storage == "sparse":
         return 2.0 * (values if task.nonzeros is None else task.nonzeros)
     if storage == "lowrank":
+        if task.linear and task.entries is not None:
+            return 4.0 * task.entries * (1 if task.symmetric else 0.5)
         return 2.0 * (task.n + task.m) * rank
     return values * value_operations(task) * (0.5 if task.symmetric else 1.0) + 2 * values
 
 
-def value_operations(task: Task) -> float:
+def value_operations(task: MatrixTask) -> float:
     """Operations of one kernel value."""
     features = task.d if task.entries is None else task.entries / max(1, task.n if task.symmetric else task.n + task.m)
     return 2.0 * features + FUNCTION_OPERATIONS
 
 
-def smallest_budget(storage: str, task: Task) -> int:
+def smallest_budget(storage: str, task: MatrixTask) -> int:
     """Fewest bytes in which a kind of matrix can work at all."""
     if storage == "precomputed":
         return copied_bytes(storage, task)
@@ -208,7 +223,7 @@ def smallest_budget(storage: str, task: Task) -> int:
     return points_bytes(task) + max(task.transient, kept + working_bytes(task))
 
 
-def plan(storage: str, task: Task, *, rank: int = 0) -> Plan:
+def plan(storage: str, task: MatrixTask, *, rank: int = 0) -> Plan:
     """The plan of one kind of matrix; BudgetTooSmall, naming the smallest workable budget, where it cannot work."""
     smallest = smallest_budget(storage, task)
     if task.budget < smallest:
@@ -243,7 +258,7 @@ def plan(storage: str, task: Task, *, rank: int = 0) -> Plan:
     )
 
 
-def tile(task: Task, free: int) -> tuple[int, int]:
+def tile(task: MatrixTask, free: int) -> tuple[int, int]:
     """Rows and columns of a working tile: fixed in the compiled loops, near square and within `free` for calls."""
     if task.fused:
         return min(task.n, TILE_ROWS), min(task.m, TILE_COLUMNS)
@@ -252,12 +267,12 @@ def tile(task: Task, free: int) -> tuple[int, int]:
     return max(1, min(task.n, values // columns)), columns
 
 
-def choose(task: Task) -> Plan:
+def choose_plan(task: MatrixTask) -> Plan:
     """The cheapest kind of matrix for the stated access that fits in the budget."""
     dense_fits = task.budget >= smallest_budget("dense", task)
     if task.access == "dense":
         return plan("dense", task).because("the caller works on the whole matrix")
-    thin = task.linear and 2 * task.d * (task.n + task.m) < task.n * task.m
+    thin = task.linear and product_operations("lowrank", task, rank=task.d) < task.n * task.m
     if thin and task.access == "products" and task.budget >= smallest_budget("lowrank", task):
         return plan("lowrank", task, rank=task.d).because("the kernel is the inner product: X itself is its factor")
     if task.nonzeros is not None:

@@ -5,18 +5,19 @@ from typing import Any
 from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.gram import cost
 from mercer.gram.cached import CachedGram
+from mercer.gram.cpu_engine import engine_of
 from mercer.gram.dense import DenseGram
-from mercer.gram.entries import Entries, entries
+from mercer.gram.engine import Engine
 from mercer.gram.lowrank import LowRankGram
 from mercer.gram.mapped import MappedGram
-from mercer.gram.memory import budget as budget_of
 from mercer.gram.operator import GramOperator
-from mercer.gram.points import check, check_pair
+from mercer.gram.points import check_pair, check_points
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.sparse import SparseGram, find_neighbours
 from mercer.gram.streamed import StreamedGram
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
+from mercer.resources import budget as budget_of
 
 
 def Gram(
@@ -70,29 +71,49 @@ def Gram(
         if Z is not None or storage not in ("auto", "precomputed"):
             raise InvalidInput("a precomputed matrix is given as X alone, with Z=None and storage='auto'")
         return PrecomputedGram.build(kernel, X, budget)
-    points = check(X, "X", objects=kernel.objects)
-    others = None if Z is None or Z is X else check(Z, "Z", objects=kernel.objects)
+    points = check_points(X, "X", objects=kernel.objects)
+    others = None if Z is None or Z is X else check_points(Z, "Z", objects=kernel.objects)
     if others is not None:
         check_pair(points, others)
-    values = entries(kernel, points, others, dtype)
+    values = engine_of(kernel, points, others, dtype)
     return _choose(values, budget, access) if storage == "auto" else _build(values, budget, storage)
 
 
-def _choose(values: Entries, budget: int, access: Any) -> GramOperator:
+def finer(operator: Any) -> GramOperator | None:
+    """The matrix of an operator with values computed in float64, in the memory that the operator has; or None.
+
+    None where there is no room for it, where the values were given and have no more digits, or where it is no operator
+    of this package.  Rows that the operator keeps are forgotten.
+    """
+    if not isinstance(operator, GramOperator):
+        return None
+    values = operator.engine.in_double()
+    if values is None:
+        return None
+    operator.forget()
+    plan = operator.plan()
+    kept = plan.stored if plan.storage == "dense" else 0
+    try:
+        return _choose(values, plan.budget - kept, "rows")
+    except BudgetTooSmall:
+        return None
+
+
+def _choose(values: Engine, budget: int, access: Any) -> GramOperator:
     """Let the cost model choose, with the number of nonzero values estimated where the kernel is compact."""
     neighbours = None if access == "dense" else find_neighbours(values, budget)
     nonzeros = neighbours.estimate() if neighbours else None
-    plan = cost.choose(values.task(budget, access, nonzeros))
+    plan = cost.choose_plan(values.task(budget, access, nonzeros))
     if plan.storage != "sparse":
         return _make(values, plan)
     try:
         return SparseGram.build(values, budget, neighbours)
     except BudgetTooSmall:
-        plan = cost.choose(values.task(budget, access))
+        plan = cost.choose_plan(values.task(budget, access))
         return _make(values, plan.because("the support is compact, but its values and the search for them do not fit"))
 
 
-def _build(values: Entries, budget: int, storage: str) -> GramOperator:
+def _build(values: Engine, budget: int, storage: str) -> GramOperator:
     """The kind of matrix asked for."""
     if storage == "sparse":
         return SparseGram.build(values, budget)
@@ -101,7 +122,7 @@ def _build(values: Entries, budget: int, storage: str) -> GramOperator:
     return _make(values, cost.plan(storage, values.task(budget)).because(f"storage={storage!r} was asked for"))
 
 
-def _make(values: Entries, plan: cost.Plan) -> GramOperator:
+def _make(values: Engine, plan: cost.Plan) -> GramOperator:
     """The operator of a plan."""
     if plan.storage == "lowrank":
         return LowRankGram.build(values, plan.budget)

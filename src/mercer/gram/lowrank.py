@@ -17,9 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer import dense
 from mercer.errors import InvalidInput, PrecisionLoss
 from mercer.gram import cost
-from mercer.gram.entries import Entries, FusedEntries, GivenEntries
+from mercer.gram.engine import Engine
+from mercer.gram.given_engine import GivenEngine
 from mercer.gram.operator import GramOperator
 from mercer.gram.points import AnyIndex, Index, length, pieces
 
@@ -31,8 +33,8 @@ class LowRankGram(GramOperator):
 
     storage = "lowrank"
 
-    def __init__(self, entries: Entries, plan: cost.Plan, left: Any, right: Any, remainder: float = 0.0) -> None:
-        super().__init__(entries, plan)
+    def __init__(self, engine: Engine, plan: cost.Plan, left: Any, right: Any, remainder: float = 0.0) -> None:
+        super().__init__(engine, plan)
         self.left = left
         self.right = right
         self.remainder = remainder
@@ -44,31 +46,31 @@ class LowRankGram(GramOperator):
         H = G if right is None else np.ascontiguousarray(right)
         if G.ndim != 2 or H.ndim != 2 or G.shape[1] != H.shape[1]:
             raise InvalidInput(f"factors of shapes {G.shape} and {H.shape} do not multiply; both need r columns")
-        entries = GivenEntries(kernel, G, (len(G), len(H)), right is None, G.dtype)
+        engine = GivenEngine(kernel, G, (len(G), len(H)), right is None, G.dtype)
         size = G.nbytes + (0 if right is None else H.nbytes)
-        task = entries.task(2 * size + 8 * cost.COPIED_VALUES + 64 * len(H))
+        task = engine.task(2 * size + 8 * cost.COPIED_VALUES + 64 * len(H))
         plan = cost.plan("lowrank", task, rank=G.shape[1]).because("the factors were given")
-        return cls(entries, plan, G, H)
+        return cls(engine, plan, G, H)
 
     @classmethod
-    def build(cls, entries: Entries, budget: int) -> "LowRankGram":
+    def build(cls, engine: Engine, budget: int) -> "LowRankGram":
         """Factors of the linear kernel, or the pivoted Cholesky factor of another one."""
-        task = entries.task(budget)
-        if isinstance(entries, FusedEntries) and task.linear:
-            left = _linear_factor(entries, entries.X)
-            right = left if entries.symmetric else _linear_factor(entries, entries.Z)
-            rank = 0 if left is entries.X else task.d
+        task = engine.task(budget)
+        if task.linear:
+            left = _linear_factor(engine, engine.X)
+            right = left if engine.symmetric else _linear_factor(engine, engine.Z)
+            rank = 0 if left is engine.X else task.d
             plan = cost.plan("lowrank", task, rank=rank).because(
                 "the kernel is the inner product: X itself is its factor"
             )
-            return cls(entries, plan, left, right)
-        if not entries.symmetric:
+            return cls(engine, plan, left, right)
+        if not engine.symmetric:
             raise InvalidInput("storage='lowrank' factors the matrix of one set of points; build it without Z")
         cost.plan("lowrank", task)
         kept = cost.smallest_budget("lowrank", task)
         most = min(task.n, 1 + (budget - kept) // (task.n * task.itemsize))
-        factor, remainder = pivoted_cholesky(entries, most)
-        entries.release()
+        factor, remainder = pivoted_cholesky(engine, most)
+        engine.release()
         if remainder > TOLERANCE:
             warnings.warn(
                 f"the budget holds rank {len(factor)}, which leaves {remainder:.1e} of the trace; raise memory or take "
@@ -79,7 +81,11 @@ class LowRankGram(GramOperator):
         plan = cost.plan("lowrank", task, rank=len(factor)).because(
             f"pivoted Cholesky of rank {len(factor)} leaves {remainder:.1e} of the trace"
         )
-        return cls(entries, plan, factor.T, factor.T, remainder)
+        return cls(engine, plan, factor.T, factor.T, remainder)
+
+    def factor(self) -> Any:
+        """G, where the matrix is symmetric."""
+        return self.left if self.left is self.right else None
 
     @property
     def rank(self) -> int:
@@ -95,55 +101,60 @@ class LowRankGram(GramOperator):
         return np.asarray(np.einsum("ij,ij->i", self.left, self.left))
 
     def _fill(self, rows: Index, columns: Index, out: NDArray[Any]) -> None:
+        if sp.issparse(self.left):
+            self.engine.fill(rows, columns, out)
+            return
         right = self.right[columns].T
         start = 0
         for part in pieces(rows, max(1, cost.COPIED_VALUES // max(1, length(columns)))):
-            values = self.left[part] @ right
-            out[start : start + length(part)] = values.toarray() if sp.issparse(values) else values
+            out[start : start + length(part)] = self.left[part] @ right
             start += length(part)
 
     def _multiply(self, rows: Index, columns: Index, V: NDArray[Any], out: NDArray[Any]) -> None:
+        if sp.issparse(self.left):
+            self.engine.multiply(rows, columns, V, out)  # a weight vector on the features in use, not on all d
+            return
         out += self.left[rows] @ (self.right[columns].T @ V)
+
+    def _multiply_exactly(self, rows: Index, columns: Index, V: NDArray[Any], out: NDArray[Any]) -> None:
+        if not isinstance(self.engine, GivenEngine):
+            super()._multiply_exactly(rows, columns, V, out)  # the kernel itself is what the factors stand for
+            return
+        # Given factors are the kernel; only the sums can be more exact.
+        out += self.left[rows].astype(np.float64) @ (self.right[columns].astype(np.float64).T @ V)
 
     def _multiply_transposed(self, V: NDArray[Any], out: NDArray[Any]) -> None:
         out += self.right @ (self.left.T @ V)
 
     def with_kernel(self, kernel: Any) -> GramOperator:
         """Factors of another kernel on the same points."""
-        return LowRankGram.build(self.entries.with_kernel(kernel), self._plan.budget)
+        return LowRankGram.build(self.engine.with_kernel(kernel), self._plan.budget)
 
-    def subset(self, index: AnyIndex) -> GramOperator:
+    def subset(self, index: AnyIndex, share: int = 1) -> GramOperator:
         """The operator on the points at `index`: their rows of the factor."""
         chosen = self._subset_index(index)
-        entries = self.entries.subset(chosen)
+        engine = self.engine.subset(chosen)
         factor = self.left[chosen]
-        plan = cost.plan("lowrank", entries.task(self._plan.budget), rank=self.rank).because("rows of a given factor")
-        return LowRankGram(entries, plan, factor, factor, self.remainder)
+        plan = cost.plan("lowrank", engine.task(self._plan.budget), rank=self.rank).because("rows of a given factor")
+        return LowRankGram(engine, plan, factor, factor, self.remainder)
 
 
-def _linear_factor(entries: FusedEntries, X: Any) -> Any:
+def _linear_factor(engine: Engine, X: Any) -> Any:
     """X with the profile's scale, in the working precision; X itself where nothing changes."""
-    scale = entries.kernel.profile.scale
+    scale = engine.kernel.profile.scale
     if scale is not None:
         X = X @ sp.diags_array(scale) if sp.issparse(X) else X * scale
-    return X.astype(entries.dtype, copy=False)
+    return X.astype(engine.dtype, copy=False)
 
 
-def pivoted_cholesky(entries: Entries, most: int, tolerance: float = TOLERANCE) -> tuple[NDArray[Any], float]:
+def pivoted_cholesky(engine: Engine, most: int, tolerance: float = TOLERANCE) -> tuple[NDArray[Any], float]:
     """Rows of G' (r, n) with K ~ G G', r <= most, and the share of the trace that is left."""
-    n = entries.shape[0]
-    rows = np.empty((most, n), dtype=entries.dtype)
-    left = entries.diagonal().astype(np.float64)
-    trace = float(left.sum())
-    everything = slice(0, n)
-    for r in range(most):
-        pivot = int(np.argmax(left))
-        if left.sum() <= tolerance * trace or left[pivot] <= 0:
-            return rows[:r], max(0.0, float(left.sum()) / trace)
-        entries.fill(np.array([pivot], dtype=np.intp), everything, rows[r : r + 1])
-        rows[r] -= rows[:r, pivot] @ rows[:r]
-        rows[r] /= np.sqrt(left[pivot])
-        left -= rows[r].astype(np.float64) ** 2
-        left[pivot] = 0.0
-        np.maximum(left, 0.0, out=left)
-    return rows, float(left.sum()) / trace
+    everything = slice(0, engine.shape[0])
+
+    def row(i: int, out: NDArray[Any]) -> None:
+        engine.fill(np.array([i], dtype=np.intp), everything, out[None, :])
+
+    factor = dense.PartialCholesky(engine.diagonal(), row, most, engine.dtype)
+    trace = float(factor.left.sum())
+    factor.grow_largest(most, tolerance * trace, 0.0)
+    return factor.V, max(0.0, float(factor.left.sum()) / trace)

@@ -17,21 +17,21 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from mercer.errors import BudgetTooSmall
-from mercer.gram import cost, stored
-from mercer.gram.entries import Entries
-from mercer.gram.memory import show
-from mercer.gram.operator import GramOperator
-from mercer.gram.points import Index, length, pieces
+from mercer.gram import cost
+from mercer.gram.dense import HeldGram
+from mercer.gram.engine import Engine
+from mercer.gram.points import length, pieces
+from mercer.resources import show
 
 
-class MappedGram(GramOperator):
+class MappedGram(HeldGram):
     """K (n, m) in the file `path`; without a path, in a temporary file that goes with the operator."""
 
     storage = "mapped"
 
-    def __init__(self, entries: Entries, plan: cost.Plan, path: str | os.PathLike[str] | None = None) -> None:
-        super().__init__(entries, plan)
-        entries.limit(plan)
+    def __init__(self, engine: Engine, plan: cost.Plan, path: str | os.PathLike[str] | None = None) -> None:
+        super().__init__(engine, plan)
+        engine.limit(plan)
         if path is None:
             handle, name = tempfile.mkstemp(prefix="mercer-gram-", suffix=".npy")
             os.close(handle)
@@ -58,7 +58,7 @@ class MappedGram(GramOperator):
             matrix = open_memmap(unfinished, mode="w+", dtype=self.dtype, shape=(n, m))
             for rows in pieces(slice(0, n), max(1, cost.COPIED_VALUES // m)):
                 strip = np.empty((length(rows), m), dtype=self.dtype)
-                self.entries.fill(rows, slice(0, m), strip)
+                self.engine.fill(rows, slice(0, m), strip)
                 matrix[rows] = strip
             matrix.flush()
             del matrix
@@ -66,17 +66,8 @@ class MappedGram(GramOperator):
         except BaseException:
             _remove(unfinished)
             raise
-        self.entries.release()
+        self.engine.release()
         return open_memmap(self.path, mode="r")
-
-    def _fill(self, rows: Index, columns: Index, out: NDArray[Any]) -> None:
-        stored.gather(self.matrix, rows, columns, out)
-
-    def _multiply(self, rows: Index, columns: Index, V: NDArray[Any], out: NDArray[Any]) -> None:
-        stored.multiply(self.matrix, rows, columns, V, out, self.symmetric)
-
-    def _multiply_transposed(self, V: NDArray[Any], out: NDArray[Any]) -> None:
-        stored.multiply(self.matrix.T, slice(0, self.shape[1]), slice(0, self.shape[0]), V, out, False)
 
 
 def _remove(name: str) -> None:

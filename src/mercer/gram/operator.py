@@ -5,6 +5,7 @@ is one subclass that says how it fills a block and how it multiplies; all else i
 """
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +14,12 @@ from scipy.sparse.linalg import LinearOperator
 
 from mercer.errors import InvalidInput
 from mercer.gram import cost
-from mercer.gram.entries import Entries
+from mercer.gram.engine import Engine
 from mercer.gram.points import AnyIndex, Index, Points, check_index, length, pieces
+from mercer.gram.rows import RowsOnDemand
 
 
-class GramOperator(LinearOperator):  # type: ignore[misc]
+class GramOperator(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
     """K (n, m) as a SciPy linear operator with rows, blocks and a plan.
 
     Values have the operator's `dtype`; a product with a float64 vector comes back as float64, with the vector rounded
@@ -36,34 +38,51 @@ class GramOperator(LinearOperator):  # type: ignore[misc]
 
     storage = ""
 
-    def __init__(self, entries: Entries, plan: cost.Plan) -> None:
-        super().__init__(entries.dtype, entries.shape)
-        self.entries = entries
+    def __init__(self, engine: Engine, plan: cost.Plan) -> None:
+        super().__init__(engine.dtype, engine.shape)
+        self.engine = engine
         self._plan = plan
 
     @property
     def kernel(self) -> Any:
         """The kernel whose values these are."""
-        return self.entries.kernel
+        return self.engine.kernel
 
     @property
     def X(self) -> Points:
         """Points of the rows, (n, d) or n objects."""
-        return self.entries.X
+        return self.engine.X
 
     @property
     def Z(self) -> Points:
         """Points of the columns, (m, d) or m objects."""
-        return self.entries.Z
+        return self.engine.Z
 
     @property
     def symmetric(self) -> bool:
         """Whether rows and columns are the same points."""
-        return self.entries.symmetric
+        return self.engine.symmetric
 
     def plan(self) -> cost.Plan:
         """How the matrix is held, what it costs and why; print it."""
         return self._plan
+
+    # What neighbours may know of the way values are held --------------------------------------------------------
+
+    def held_values(self) -> Any:
+        """The matrix (n, m) where all its values are held: an array that must not be written, or CSR; else None."""
+        return None
+
+    def factor(self) -> Any:
+        """G (n, r), dense or CSR, where the symmetric matrix is held as K = G G'; else None."""
+        return None
+
+    def forget(self) -> None:
+        """Give back the memory of values that are kept only to be found again."""
+
+    def rows_on_demand(self) -> RowsOnDemand | None:
+        """The points for compiled loops that compute rows as they need them; None where that cannot be."""
+        return None if self.held_values() is not None else self.engine.rows_on_demand()
 
     # What a kind of storage provides ------------------------------------------------------------------------------
 
@@ -88,20 +107,28 @@ class GramOperator(LinearOperator):  # type: ignore[misc]
         """k(x_i, x_i), shape (n,); the operator must be symmetric."""
         if not self.symmetric:
             raise InvalidInput("diagonal() needs an operator on one set of points; build it without Z")
-        return self.entries.diagonal()
+        return self._diagonal.copy()
+
+    @cached_property
+    def _diagonal(self) -> NDArray[Any]:
+        """Computed once: a fit asks for it half a dozen times."""
+        return self.engine.diagonal()
 
     def with_kernel(self, kernel: Any) -> "GramOperator":
         """The matrix of another kernel on the same points, held the same way under the same budget."""
-        return self._rebuilt(self.entries.with_kernel(kernel))
+        return self._rebuilt(self.engine.with_kernel(kernel))
 
-    def subset(self, index: AnyIndex) -> "GramOperator":
-        """The symmetric operator on the points at `index` alone, held the same way under the same budget."""
-        return self._rebuilt(self.entries.subset(self._subset_index(index)))
+    def subset(self, index: AnyIndex, share: int = 1) -> "GramOperator":
+        """The symmetric operator on the points at `index` alone, held the same way under the same budget.
 
-    def _rebuilt(self, entries: Entries) -> Self:
-        """The same kind of storage on other entries."""
-        task = entries.task(self._plan.budget)
-        return type(self)(entries, cost.plan(self.storage, task).because("asked for by storage"))
+        One of `share` operators that are held at a time has that part of the budget for the rows it computes.
+        """
+        return self._rebuilt(self.engine.subset(self._subset_index(index)), share)
+
+    def _rebuilt(self, engine: Engine, share: int = 1) -> Self:
+        """The same kind of storage on another engine, under the same budget or one of so many equal shares of it."""
+        task = engine.task(self._plan.budget // share)
+        return type(self)(engine, cost.plan(self.storage, task).because("asked for by storage"))
 
     def _subset_index(self, index: AnyIndex) -> NDArray[np.intp]:
         """A checked index of a symmetric operator, as an array."""
@@ -115,14 +142,20 @@ class GramOperator(LinearOperator):  # type: ignore[misc]
 
     # What all share -----------------------------------------------------------------------------------------------
 
-    def block(self, rows: AnyIndex, columns: AnyIndex) -> NDArray[Any]:
-        """K[rows][:, columns]; an index is a slice, a mask, integers, or None for all."""
+    def block(self, rows: AnyIndex, columns: AnyIndex, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """K[rows][:, columns]; an index is a slice, a mask, integers, or None for all.
+
+        The values are written to `out` where it is given: an array of the shape of the block.
+        """
         chosen_rows = check_index(rows, self.shape[0], "rows")
         # The same index on both sides is kept as one object: a square block of a symmetric matrix costs half.
         chosen_columns = (
             chosen_rows if columns is rows and self.symmetric else check_index(columns, self.shape[1], "columns")
         )
-        out = np.empty((length(chosen_rows), length(chosen_columns)), dtype=self.dtype)
+        shape = (length(chosen_rows), length(chosen_columns))
+        out = np.empty(shape, dtype=self.dtype) if out is None else out
+        if out.shape != shape:
+            raise InvalidInput(f"out has shape {out.shape}, the block has {shape}")
         if out.size:
             self._fill(chosen_rows, chosen_columns, out)
         return out
@@ -147,6 +180,24 @@ class GramOperator(LinearOperator):  # type: ignore[misc]
         The product is written to `out` where it is given: an array of the shape of the result.
         """
         return self._product(V, check_index(index, self.shape[1], "index"), out)
+
+    def exact_dot(self, rows: AnyIndex, columns: AnyIndex, V: ArrayLike) -> NDArray[np.float64]:
+        """K[rows][:, columns] V with every value computed anew in float64, whatever the precision of the operator.
+
+        V is (len(columns),) or (len(columns), k).  This is what certificates are checked with; nothing is kept.
+        """
+        some_rows = check_index(rows, self.shape[0], "rows")
+        some_columns = check_index(columns, self.shape[1], "columns")
+        vectors = np.ascontiguousarray(V, dtype=np.float64)
+        out = np.zeros((length(some_rows), *vectors.shape[1:]))
+        if out.size and vectors.size:
+            flat = vectors.reshape(len(vectors), -1)
+            self._multiply_exactly(some_rows, some_columns, flat, out.reshape(len(out), -1))
+        return out
+
+    def _multiply_exactly(self, rows: Index, columns: Index, V: NDArray[Any], out: NDArray[Any]) -> None:
+        """Add K[rows][:, columns] V to `out`, in float64 from the points on."""
+        self.engine.multiply_exactly(rows, columns, V, out)
 
     def _product(self, V: Any, columns: Index | None, out: NDArray[Any] | None) -> NDArray[Any]:
         """K[:, columns] V with shapes checked, in the wider of the two precisions."""

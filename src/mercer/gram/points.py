@@ -27,7 +27,7 @@ def all_finite(values: NDArray[Any]) -> bool:
     return all(np.isfinite(values[i : i + _FINITE_CHUNK]).all() for i in range(0, len(values), _FINITE_CHUNK))
 
 
-def check(X: Any, name: str, *, objects: bool = False) -> Points:
+def check_points(X: Any, name: str, *, objects: bool = False) -> Points:
     """The points in the form the matrix code works on; `objects` says that the kernel takes any Python objects."""
     if sp.issparse(X):
         return _check_sparse(X, name)

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.gram import cost, stored
-from mercer.gram.entries import GivenEntries
+from mercer.gram import cost
+from mercer.gram.dense import HeldGram
+from mercer.gram.given_engine import GivenEngine
 from mercer.gram.operator import GramOperator
-from mercer.gram.points import AnyIndex, Index, check
+from mercer.gram.points import AnyIndex, check_points
 from mercer.gram.sparse import SparseGram
 
 _STRIP = 256
@@ -34,36 +34,27 @@ def is_symmetric(K: Any) -> bool:
     return True
 
 
-class PrecomputedGram(GramOperator):
+class PrecomputedGram(HeldGram):
     """A given matrix (n, m); `matrix` is the caller's own array."""
 
     storage = "precomputed"
 
-    def __init__(self, entries: GivenEntries, plan: cost.Plan) -> None:
-        super().__init__(entries, plan)
-        self.matrix = entries.X
+    def __init__(self, engine: GivenEngine, plan: cost.Plan) -> None:
+        super().__init__(engine, plan)
+        self.matrix = engine.X
 
     @staticmethod
     def build(kernel: Any, K: Any, budget: int) -> GramOperator:
         """The operator of a dense array, memory map or sparse matrix; symmetric where K equals its transpose."""
-        matrix = check(K, "X (the given kernel matrix)")
-        entries = GivenEntries(kernel, matrix, matrix.shape, is_symmetric(matrix), matrix.dtype)
+        matrix = check_points(K, "X (the given kernel matrix)")
+        engine = GivenEngine(kernel, matrix, matrix.shape, is_symmetric(matrix), matrix.dtype)
         nonzeros = int(matrix.nnz) if sp.issparse(matrix) else None
-        plan = cost.plan("precomputed", entries.task(budget, nonzeros=nonzeros)).because("the matrix was given")
+        plan = cost.plan("precomputed", engine.task(budget, nonzeros=nonzeros)).because("the matrix was given")
         if sp.issparse(matrix):
-            return SparseGram(entries, plan, matrix)
-        return PrecomputedGram(entries, plan)
+            return SparseGram(engine, plan, matrix)
+        return PrecomputedGram(engine, plan)
 
-    def _fill(self, rows: Index, columns: Index, out: NDArray[Any]) -> None:
-        stored.gather(self.matrix, rows, columns, out)
-
-    def _multiply(self, rows: Index, columns: Index, V: NDArray[Any], out: NDArray[Any]) -> None:
-        stored.multiply(self.matrix, rows, columns, V, out, self.symmetric)
-
-    def _multiply_transposed(self, V: NDArray[Any], out: NDArray[Any]) -> None:
-        stored.multiply(self.matrix.T, slice(0, self.shape[1]), slice(0, self.shape[0]), V, out, False)
-
-    def subset(self, index: AnyIndex) -> GramOperator:
+    def subset(self, index: AnyIndex, share: int = 1) -> GramOperator:
         """The matrix restricted to the rows and columns at `index`, copied."""
         chosen = self._subset_index(index)
         size = len(chosen) ** 2 * self.dtype.itemsize
@@ -71,6 +62,6 @@ class PrecomputedGram(GramOperator):
             raise InvalidInput(
                 f"the part of {len(chosen)} points takes {size} bytes, more than memory={self._plan.budget}"
             )
-        entries = self.entries.subset(chosen)
-        plan = cost.plan("precomputed", entries.task(self._plan.budget)).because("part of a matrix that was given")
-        return PrecomputedGram(entries, plan)  # type: ignore[arg-type]
+        engine = self.engine.subset(chosen)
+        plan = cost.plan("precomputed", engine.task(self._plan.budget)).because("part of a matrix that was given")
+        return PrecomputedGram(engine, plan)  # type: ignore[arg-type]  # a part of its engine is of its kind

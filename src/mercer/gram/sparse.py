@@ -17,7 +17,7 @@ from mercer import threads
 from mercer.compiled import exact_loop
 from mercer.errors import InvalidInput
 from mercer.gram import cost
-from mercer.gram.entries import Entries
+from mercer.gram.engine import Engine
 from mercer.gram.operator import GramOperator
 from mercer.gram.points import AnyIndex, Index, features, length, pieces, size
 
@@ -114,26 +114,26 @@ class Neighbours:
         threads.run(fill, [(self.groups[a:b],) for a, b in parts])
 
 
-def support_of(entries: Entries) -> float | None:
+def support_of(engine: Engine) -> float | None:
     """Distance from which on the kernel is zero on these points, or None where it reaches everywhere."""
-    if isinstance(entries.X, list) or not getattr(entries.kernel, "compact", False):
+    if isinstance(engine.X, list) or not getattr(engine.kernel, "compact", False):
         return None
-    support = entries.kernel.support_in(features(entries.X))
+    support = engine.kernel.support_in(features(engine.X))
     return None if support is None or not np.isfinite(support) else float(support)
 
 
-def find_neighbours(entries: Entries, budget: int) -> Neighbours | None:
+def find_neighbours(engine: Engine, budget: int) -> Neighbours | None:
     """The search structure of a compact kernel, or None where there is none or it would not fit."""
-    support = support_of(entries)
-    if support is None or search_bytes(entries) > budget // 2:
+    support = support_of(engine)
+    if support is None or search_bytes(engine) > budget // 2:
         return None
-    return Neighbours(entries.X, entries.Z, support)
+    return Neighbours(engine.X, engine.Z, support)
 
 
-def search_bytes(entries: Entries) -> int:
+def search_bytes(engine: Engine) -> int:
     """Bytes of the k-d tree and of dense float64 copies of the points."""
-    count = entries.shape[0] if entries.symmetric else sum(entries.shape)
-    return count * (16 * features(entries.X) + 32)
+    count = engine.shape[0] if engine.symmetric else sum(engine.shape)
+    return count * (16 * features(engine.X) + 32)
 
 
 class SparseGram(GramOperator):
@@ -141,39 +141,43 @@ class SparseGram(GramOperator):
 
     storage = "sparse"
 
-    def __init__(self, entries: Entries, plan: cost.Plan, matrix: Any) -> None:
-        super().__init__(entries, plan)
+    def __init__(self, engine: Engine, plan: cost.Plan, matrix: Any) -> None:
+        super().__init__(engine, plan)
         self.matrix = matrix
 
     @classmethod
-    def build(cls, entries: Entries, budget: int, neighbours: Neighbours | None = None) -> "SparseGram":
+    def build(cls, engine: Engine, budget: int, neighbours: Neighbours | None = None) -> "SparseGram":
         """Search the neighbours, count them, check the budget, and only then compute their values."""
-        neighbours = neighbours or find_neighbours(entries, budget)
+        neighbours = neighbours or find_neighbours(engine, budget)
         if neighbours is None:
             raise InvalidInput(
                 f"storage='sparse' needs a compactly supported kernel on vectors, and a budget for the search of "
-                f"neighbours ({search_bytes(entries)} bytes); {entries.kernel!r} with storage='streamed' works"
+                f"neighbours ({search_bytes(engine)} bytes); {engine.kernel!r} with storage='streamed' works"
             )
         counts = neighbours.counts()
         nonzeros = int(counts.sum())
-        task = entries.task(budget, nonzeros=nonzeros)
+        task = engine.task(budget, nonzeros=nonzeros)
         # While it is built, the search structure lies beside the values and one strip of distances.
-        building = cost.stored_bytes("sparse", task) + search_bytes(entries) + 8 * cost.COPIED_VALUES
+        building = cost.stored_bytes("sparse", task) + search_bytes(engine) + 8 * cost.COPIED_VALUES
         task = replace(task, transient=max(task.transient, building))
         share = nonzeros / (task.n * task.m)
         plan = cost.plan("sparse", task).because(f"{nonzeros} of {task.n * task.m} values ({share:.2%}) are nonzero")
         kind = np.int32 if max(nonzeros, task.m) < 2**31 else np.int64
         indptr = np.concatenate(([0], np.cumsum(counts))).astype(kind)
         indices = np.empty(nonzeros, dtype=kind)
-        values = np.empty(nonzeros, dtype=entries.dtype)
+        values = np.empty(nonzeros, dtype=engine.dtype)
         neighbours.collect(indptr, indices, values)
-        _evaluate(entries, indptr, indices, values)
-        return cls(entries, plan, sp.csr_array((values, indices, indptr), shape=entries.shape))
+        _evaluate(engine, indptr, indices, values)
+        return cls(engine, plan, sp.csr_array((values, indices, indptr), shape=engine.shape))
 
     @property
     def nonzeros(self) -> int:
         """Number of stored values."""
         return int(self.matrix.nnz)
+
+    def held_values(self) -> Any:
+        """The CSR matrix."""
+        return self.matrix
 
     def _fill(self, rows: Index, columns: Index, out: NDArray[Any]) -> None:
         start = 0
@@ -195,29 +199,29 @@ class SparseGram(GramOperator):
 
     def with_kernel(self, kernel: Any) -> GramOperator:
         """The sparse matrix of another compact kernel on the same points."""
-        return SparseGram.build(self.entries.with_kernel(kernel), self._plan.budget)
+        return SparseGram.build(self.engine.with_kernel(kernel), self._plan.budget)
 
-    def subset(self, index: AnyIndex) -> GramOperator:
+    def subset(self, index: AnyIndex, share: int = 1) -> GramOperator:
         """The operator on the points at `index`: values are copied, not computed again."""
         chosen = self._subset_index(index)
         matrix = sp.csr_array(self.matrix[chosen][:, chosen])
-        entries = self.entries.subset(chosen)
-        plan = cost.plan("sparse", entries.task(self._plan.budget, nonzeros=matrix.nnz))
-        return SparseGram(entries, plan.because("part of a sparse matrix"), matrix)
+        engine = self.engine.subset(chosen)
+        plan = cost.plan("sparse", engine.task(self._plan.budget, nonzeros=matrix.nnz))
+        return SparseGram(engine, plan.because("part of a sparse matrix"), matrix)
 
 
-def _evaluate(entries: Entries, indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[Any]) -> None:
+def _evaluate(engine: Engine, indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[Any]) -> None:
     """Replace distances by kernel values: by the function of the distance, or by a call for the rows' neighbours."""
-    kernel = entries.kernel
+    kernel = engine.kernel
     if kernel.isotropic:
-        d = features(entries.X)
+        d = features(engine.X)
         step = cost.COPIED_VALUES // 8
         for start in range(0, len(values), step):
             here = slice(start, start + step)
             values[here] = kernel.of_distance(values[here], d)
         return
-    for i in range(size(entries.X)):
+    for i in range(size(engine.X)):
         here = slice(int(indptr[i]), int(indptr[i + 1]))
-        row = np.empty((1, here.stop - here.start), dtype=entries.dtype)
-        entries.fill(np.array([i]), indices[here].astype(np.intp), row)
+        row = np.empty((1, here.stop - here.start), dtype=engine.dtype)
+        engine.fill(np.array([i]), indices[here].astype(np.intp), row)
         values[here] = row[0]

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.compiled import loop
-from mercer.gram.tiles import Tiles, _clear_slab, _sparse_products, _sparse_slab, _weighted_sum
+from mercer.gram.compressed import block_products, clear, lay_out, most_entries
+from mercer.gram.tile_loops import weighted_sum
+from mercer.gram.tiles import Tiles
 from mercer.gram.transform import LINEAR, transform_row
 
 # Rows and columns of a tile that serves both sides; near the best of those measured, none of which won everywhere.
@@ -97,32 +99,37 @@ def _sparse_symmetric_multiply(
     points: Any,
     first: Any,
     step: Any,
-    slab: Any,
+    features: Any,
+    often: Any,
+    width: Any,
     W: Any,
     code: Any,
     parameters: Any,
     out: Any,
 ) -> None:
-    """The same for CSR points: slabs (d, width) of columns first, first + step, ..., with all rows from there on."""
-    n, k, width = points.shape[0], W.shape[1], slab.shape[1]
+    """The same for CSR points: blocks of columns first, first + step, ..., with all rows from there on."""
+    n, k = points.shape[0], W.shape[1]
+    slab = np.zeros((often, width), values.dtype)
+    place = np.zeros((features - often, 2), np.uint32)
+    most = most_entries(indptr, points, width)
+    holders, held = np.empty(most + 1, np.uint16), np.empty(most + 1, values.dtype)
     row = np.empty(width, values.dtype)
     offsets = np.zeros(width, values.dtype)
     above = np.zeros((k, width), values.dtype)
     sums = np.zeros((k, width), values.dtype)
     for left in range(first * width, n, step * width):
         right = min(n, left + width)
-        _sparse_slab(indptr, indices, values, points, left, right, slab)
+        lay_out(indptr, indices, values, points, left, right, slab, place, holders, held)
         above[:] = 0
         for c in range(left, right):
             offsets[c - left] = a[c]
             for w in range(k):
                 above[w, c - left] = W[c, w]
         for r in range(left, n):
-            _sparse_products(indptr, indices, values, r, slab, row)
-            if code != LINEAR:
-                transform_row(code, parameters, row, a[r], offsets)
+            block_products(indptr, indices, values, r, slab, place, holders, held, row)
+            transform_row(code, parameters, row, a[r], offsets)
             for w in range(k):
-                out[r, w] += _weighted_sum(row, above[w])
+                out[r, w] += weighted_sum(row, above[w])
             if r >= right:
                 for w in range(k):
                     weight = W[r, w]
@@ -131,23 +138,26 @@ def _sparse_symmetric_multiply(
                 if (r - right) % 256 == 255:
                     _flush(sums, left, right, out)
         _flush(sums, left, right, out)
-        _clear_slab(indptr, indices, points, left, right, slab)
+        clear(indptr, indices, points, left, right, slab, place)
 
 
 def multiply(tiles: Tiles, W: NDArray[Any], out: NDArray[np.float64], workers: int) -> None:
     """Add K W to `out` (n, k) for the symmetric K of `tiles`; each thread adds to sums of its own, added in order."""
     left, n = tiles.left, tiles.left.n
+    if left.sparse and tiles.code == LINEAR:
+        tiles.multiply(None, None, W, out)
+        return
     sums = [np.zeros(out.shape) for _ in range(workers)]
     with threads.one_blas_thread():
         if left.sparse:
-            # Several slabs for each thread, since the first ones meet the most rows.
-            width = min(tiles._slab_width(n), max(16, n // (8 * workers) // 16 * 16))
+            # Several blocks for each thread, since the first ones meet the most rows.
+            width = tiles.block_width(max(16, n // (8 * workers)))
             points = np.arange(n, dtype=np.intp)
             threads.run(
                 _sparse_symmetric_multiply,
                 [
-                    (left.indptr, left.indices, left.values, left.a, points, p, workers,
-                     np.zeros((left.d, width), tiles.dtype), W, tiles.code, tiles.parameters, sums[p])
+                    (*left.rows, left.a, points, p, workers, *tiles.features, width, W, tiles.code, tiles.parameters,
+                     sums[p])
                     for p in range(workers)
                 ],
             )  # fmt: skip

@@ -1,9 +1,10 @@
 """Kernel values in tiles that never leave a core's cache.
 
 K[rows][:, columns] is cut into tiles of a few hundred rows by at most a thousand columns.  A tile is one BLAS product
-(dense points) or one pass of sparse rows over a transposed slab of the column points (CSR points), then one
-vectorised transform (`mercer.gram.transform`).  Either the values are written out (`fill`), or they are multiplied
-with a few vectors and forgotten (`multiply`).  Threads share the rows; BLAS runs on one thread in each.
+(dense points) or one pass of sparse rows over column points laid out by feature (CSR points, see
+`mercer.gram.compressed`), then one vectorised transform (`mercer.gram.transform`).  Either the values are written out
+(`fill`), or they are multiplied with a few vectors and forgotten (`multiply`).  Threads share the rows; BLAS runs on
+one thread in each.
 
 Squared distances come from |u|^2 + |v|^2 - 2 <u, v>, which loses digits when points are far from the origin compared
 with their distances: dense points are centred first, and negative results count as zero.
@@ -17,6 +18,9 @@ from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.compiled import loop
+from mercer.gram import compressed
+from mercer.gram.compressed import Numbering, Rows
+from mercer.gram.tile_loops import put, weighted_sum, write_transposed
 from mercer.gram.transform import GAUSSIAN, LINEAR, RATIONAL_QUADRATIC, preparation, transform_row
 from mercer.kernels.profile import Profile
 
@@ -26,17 +30,13 @@ TILE_ROWS = 128
 TILE_COLUMNS = 1024
 SQUARE = 256
 SLAB_BYTES = 1 << 20
+# Weight vectors of sparse points that are held at a time, and the operations of one kernel value beside its sums.
+WEIGHT_BYTES = 1 << 23
+VALUE_OPERATIONS = 16
 # Sparse rows cost about three times as much for each stored number as dense ones do (measured on two cores).
 DENSE_FROM_DENSITY = 0.3
 
 _NO_INDEX = np.empty(0, dtype=np.intp)
-
-
-@loop
-def _put(values: Any, out: Any) -> None:
-    """Copy `values` to `out`, both of one length; an assignment of slices would take seconds to compile."""
-    for j in range(values.shape[0]):
-        out[j] = values[j]
 
 
 @loop
@@ -45,31 +45,10 @@ def _dense_products(U: Any, index: Any, start: Any, stop: Any, V: Any, points: A
     rows = stop - start
     if index.shape[0]:
         for r in range(rows):
-            _put(U[index[start + r]], points[r])
+            put(U[index[start + r]], points[r])
         np.dot(points[:rows], V.T, tile[:rows])
     else:
         np.dot(U[start:stop], V.T, tile[:rows])
-
-
-@loop
-def _sparse_products(indptr: Any, indices: Any, values: Any, i: Any, slab: Any, row: Any) -> None:
-    """Product of the sparse point i with every column of slab (d, m), into row (m,)."""
-    row[:] = 0
-    m = row.shape[0]
-    for at in range(indptr[i], indptr[i + 1]):
-        value = values[at]
-        column = slab[indices[at]]
-        for j in range(m):
-            row[j] += value * column[j]
-
-
-@loop
-def _weighted_sum(row: Any, weights: Any) -> Any:
-    """<row, weights> in the precision of the row."""
-    total = row[0] * weights[0]
-    for j in range(1, row.shape[0]):
-        total += row[j] * weights[j]
-    return total
 
 
 @loop
@@ -91,7 +70,7 @@ def _dense_fill(
                 i = index[first + r] if index.shape[0] else first + r
                 if code != LINEAR:
                     transform_row(code, parameters, part[r], a[i], b[left:right])
-                _put(part[r], out[first + r, left:right])
+                put(part[r], out[first + r, left:right])
 
 
 @loop
@@ -118,7 +97,7 @@ def _dense_multiply(
                 if code != LINEAR:
                     transform_row(code, parameters, part[r], a[i], b[left:right])
                 if k == 1:
-                    out[first + r, 0] += _weighted_sum(part[r], single)
+                    out[first + r, 0] += weighted_sum(part[r], single)
             if k > 1:
                 np.dot(part[: last - first], weights, sums[: last - first])
                 for r in range(last - first):
@@ -144,151 +123,50 @@ def _dense_symmetric(U: Any, a: Any, first_block: Any, step: Any, code: Any, par
             for r in range(rows):
                 if code != LINEAR:
                     transform_row(code, parameters, tile[r], a[top + r], a[left:right])
-                _put(tile[r], out[top + r, left:right])
+                put(tile[r], out[top + r, left:right])
             if left > top:
-                _write_transposed(tile, out[left:right, top:bottom])
-
-
-@loop
-def _write_transposed(tile: Any, out: Any) -> None:
-    """Write tile' to `out` in small squares, so that both sides stay in cache."""
-    rows, columns = tile.shape
-    for r0 in range(0, rows, 16):
-        r1 = min(rows, r0 + 16)
-        for c0 in range(0, columns, 16):
-            for c in range(c0, min(columns, c0 + 16)):
-                for r in range(r0, r1):
-                    out[c, r] = tile[r, c]
-
-
-@loop
-def _sparse_slab(indptr: Any, indices: Any, values: Any, points: Any, left: Any, right: Any, slab: Any) -> None:
-    """Scatter the sparse points[left:right] into the columns of slab (d, right - left), which must be zero."""
-    for c in range(left, right):
-        i = points[c]
-        for at in range(indptr[i], indptr[i + 1]):
-            slab[indices[at], c - left] = values[at]
-
-
-@loop
-def _clear_slab(indptr: Any, indices: Any, points: Any, left: Any, right: Any, slab: Any) -> None:
-    """Undo `_sparse_slab` by touching only what it wrote."""
-    for c in range(left, right):
-        i = points[c]
-        for at in range(indptr[i], indptr[i + 1]):
-            slab[indices[at], c - left] = 0
-
-
-@loop
-def _sparse_fill(
-    indptr: Any,
-    indices: Any,
-    values: Any,
-    a: Any,
-    rows: Any,
-    start: Any,
-    stop: Any,
-    zptr: Any,
-    zindices: Any,
-    zvalues: Any,
-    b: Any,
-    columns: Any,
-    d: Any,
-    width: Any,
-    code: Any,
-    parameters: Any,
-    out: Any,
-) -> None:
-    """out[r, c] = k(x_rows[r], z_columns[c]) for r in start..stop; out (rows, columns)."""
-    m = columns.shape[0]
-    slab = np.zeros((d, width), values.dtype)
-    row = np.empty(width, values.dtype)
-    offsets = np.zeros(width, values.dtype)
-    for left in range(0, m, width):
-        right = min(m, left + width)
-        _sparse_slab(zptr, zindices, zvalues, columns, left, right, slab)
-        for c in range(left, right):
-            offsets[c - left] = b[columns[c]]
-        for r in range(start, stop):
-            i = rows[r]
-            _sparse_products(indptr, indices, values, i, slab, row)
-            if code != LINEAR:
-                transform_row(code, parameters, row, a[i], offsets)
-            _put(row[: right - left], out[r, left:right])
-        _clear_slab(zptr, zindices, columns, left, right, slab)
-
-
-@loop
-def _sparse_multiply(
-    indptr: Any,
-    indices: Any,
-    values: Any,
-    a: Any,
-    rows: Any,
-    start: Any,
-    stop: Any,
-    zptr: Any,
-    zindices: Any,
-    zvalues: Any,
-    b: Any,
-    columns: Any,
-    W: Any,
-    d: Any,
-    width: Any,
-    code: Any,
-    parameters: Any,
-    out: Any,
-) -> None:
-    """out[r] += k(x_rows[r], z_columns) @ W for r in start..stop; W (columns, k), out (rows, k) in float64."""
-    m = columns.shape[0]
-    k = W.shape[1]
-    slab = np.zeros((d, width), values.dtype)
-    row = np.empty(width, values.dtype)
-    offsets = np.zeros(width, values.dtype)
-    weights = np.zeros((k, width), values.dtype)
-    for left in range(0, m, width):
-        right = min(m, left + width)
-        _sparse_slab(zptr, zindices, zvalues, columns, left, right, slab)
-        weights[:] = 0
-        for c in range(left, right):
-            offsets[c - left] = b[columns[c]]
-            for w in range(k):
-                weights[w, c - left] = W[c, w]
-        for r in range(start, stop):
-            i = rows[r]
-            _sparse_products(indptr, indices, values, i, slab, row)
-            if code != LINEAR:
-                transform_row(code, parameters, row, a[i], offsets)
-            for w in range(k):
-                out[r, w] += _weighted_sum(row, weights[w])
-        _clear_slab(zptr, zindices, columns, left, right, slab)
+                write_transposed(tile, out[left:right, top:bottom])
 
 
 class Points:
     """Data points prepared for one profile: scaled, centred, in the working precision, with half squared norms.
 
-    Dense points keep `U` (n, d); sparse points keep CSR arrays.  `a` (n,) is |u|^2 / 2, or zero for dot products.
+    Dense points keep `U` (n, d); sparse points keep their `rows`, on the features of a `numbering`, and their squared
+    `norms` (n,) on all features.  `a` (n,) is |u|^2 / 2, or zero for dot products.
     """
 
-    def __init__(self, X: Any, factor: Any, shift: NDArray[np.float64] | None, distances: bool, dtype: Any) -> None:
+    def __init__(
+        self,
+        X: Any,
+        factor: Any,
+        shift: NDArray[np.float64] | None,
+        distances: bool,
+        dtype: Any,
+        numbering: Numbering | None = None,
+    ) -> None:
         self.n, self.d = X.shape
-        self.sparse = sp.issparse(X)
-        if self.sparse:
-            X = X.tocsr()
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()
-            values = X.data * (factor if np.ndim(factor) == 0 else factor[X.indices])
-            self.values = values.astype(dtype, copy=False)
-            self.indices = X.indices
-            self.indptr = X.indptr
+        self.sparse = numbering is not None
+        if numbering is not None:
+            values = X.data if np.ndim(factor) == 0 and factor == 1.0 else X.data * _of_entries(factor, X)
+            values = values.astype(dtype, copy=False)
+            self.rows: Rows = numbering.rows(X, values)
             self.U = np.empty((0, self.d), dtype)
-            squares = sp.csr_array((self.values.astype(np.float64) ** 2, self.indices, self.indptr), shape=X.shape)
-            norms = np.asarray(squares.sum(axis=1)).ravel()
+            self.norms = _row_sums(values.astype(np.float64) ** 2, X.indptr)
         else:
             self.U = _scaled(X, factor, shift, dtype)
-            norms = np.einsum("ij,ij->i", self.U, self.U, dtype=np.float64) if distances else np.zeros(0)
-        self.a = (0.5 * norms if distances else np.zeros(self.n)).astype(dtype)
+            self.norms = _squared_norms(self.U) if distances else np.zeros(0)
+        self.a = (0.5 * self.norms if distances else np.zeros(self.n)).astype(dtype)
+
+
+def _of_entries(factor: Any, X: Any) -> Any:
+    """The factor of every stored entry of CSR points."""
+    return factor if np.ndim(factor) == 0 else factor[X.indices]
+
+
+def _row_sums(values: NDArray[np.float64], indptr: NDArray[Any]) -> NDArray[np.float64]:
+    """Sums of the stored values of every row, (n,)."""
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return np.asarray(np.bincount(rows, weights=values, minlength=len(indptr) - 1), dtype=np.float64)
 
 
 def _scaled(X: Any, factor: Any, shift: NDArray[np.float64] | None, dtype: Any) -> NDArray[Any]:
@@ -305,14 +183,37 @@ def _scaled(X: Any, factor: Any, shift: NDArray[np.float64] | None, dtype: Any) 
     return U
 
 
-def worth_densifying(X: Any) -> bool:
-    """Whether CSR points are cheaper to multiply as dense ones."""
-    n, d = X.shape
-    return bool(d <= 16 or X.nnz > DENSE_FROM_DENSITY * n * d)
+def _squared_norms(U: NDArray[Any]) -> NDArray[np.float64]:
+    """|u_i|^2 (n,) of dense points, summed pairwise in float64: sums taken in turn lose digits as points grow wide."""
+    norms = np.empty(len(U))
+    step = max(1, (1 << 16) // max(1, U.shape[1]))
+    for start in range(0, len(U), step):
+        norms[start : start + step] = np.square(U[start : start + step], dtype=np.float64).sum(axis=1)
+    return norms
+
+
+def worth_densifying(X: Any, Z: Any = None) -> bool:
+    """Whether CSR points X (n, d), with Z (m, d) where one is given, are cheaper to multiply as dense ones."""
+    both = [P for P in (X, Z) if P is not None]
+    count, d = sum(P.shape[0] for P in both), X.shape[1]
+    stored = sum(P.nnz if sp.issparse(P) else P.shape[0] * d for P in both)
+    return bool(d <= 16 or stored > DENSE_FROM_DENSITY * count * d)
+
+
+def _canonical(X: Any) -> Any:
+    """CSR form with sorted indices, each there once; X itself is left as it is."""
+    X = sp.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 class Tiles:
-    """Kernel values between X (n, d) and Z (m, d; X itself when None), tile by tile, in float32 or float64."""
+    """Kernel values between X (n, d) and Z (m, d; X itself when None), tile by tile, in float32 or float64.
+
+    Where one of the two is CSR, both are taken in the form that is cheaper for them together.
+    """
 
     def __init__(self, profile: Profile, X: Any, Z: Any = None, dtype: Any = np.float32) -> None:
         self.profile = profile
@@ -321,25 +222,32 @@ class Tiles:
         distances = GAUSSIAN <= self.code <= RATIONAL_QUADRATIC
         self.distances = distances
         weights: Any = factor if profile.scale is None else factor * np.asarray(profile.scale)
-        if sp.issparse(X) and worth_densifying(X):
-            X = X.toarray()
-        if Z is not None and sp.issparse(Z) != sp.issparse(X):
-            Z = Z.toarray() if sp.issparse(Z) else sp.csr_array(Z)
+        self.sparse = (sp.issparse(X) or sp.issparse(Z)) and not worth_densifying(X, Z)
+        X = self._in_form(X)
+        Z = None if Z is None else self._in_form(Z)
         shift = None
-        if distances and not sp.issparse(X):
+        if distances and not self.sparse:
             shift = X.mean(axis=0, dtype=np.float64) if X.shape[0] else None
         self._weights, self._shift = weights, shift
-        self.left = Points(X, weights, shift, distances, self.dtype)
-        self.right = self.left if Z is None else Points(Z, weights, shift, distances, self.dtype)
+        self._numbering = Numbering(X if Z is None else Z) if self.sparse else None
+        self.left = self._prepare(X)
+        self.right = self.left if Z is None else self._prepare(Z)
         self.shape = (self.left.n, self.right.n)
+
+    def _in_form(self, X: Any) -> Any:
+        """Points as a dense matrix or as CSR, whichever these tiles work on."""
+        if self.sparse:
+            return _canonical(X)
+        return X.toarray() if sp.issparse(X) else X
+
+    def _prepare(self, X: Any) -> Points:
+        return Points(X, self._weights, self._shift, self.distances, self.dtype, self._numbering)
 
     def against(self, X: Any) -> "Tiles":
         """The same column points and preparation with other row points X (p, d)."""
         other = object.__new__(Tiles)
         other.__dict__.update(self.__dict__)
-        if sp.issparse(X) != self.right.sparse:
-            X = X.toarray() if sp.issparse(X) else sp.csr_array(X)
-        other.left = Points(X, self._weights, self._shift, self.distances, self.dtype)
+        other.left = self._prepare(self._in_form(X))
         other.shape = (other.left.n, self.right.n)
         return other
 
@@ -348,11 +256,7 @@ class Tiles:
         left = self.left
         if self.code >= GAUSSIAN:
             return np.ones(left.n, self.dtype)
-        if left.sparse:
-            squares = sp.csr_array((left.values**2, left.indices, left.indptr), shape=(left.n, left.d))
-            values = np.asarray(squares.sum(axis=1)).ravel()
-        else:
-            values = np.einsum("ij,ij->i", left.U, left.U)
+        values = left.norms.copy() if left.sparse else np.einsum("ij,ij->i", left.U, left.U)
         if self.code != LINEAR:
             transform_row(self.code, self.parameters, values, 0.0, np.zeros_like(values))
         return values.astype(self.dtype)
@@ -389,16 +293,39 @@ class Tiles:
         threads.run(_dense_symmetric, [(U, a, p, parts, self.code, self.parameters, out) for p in range(parts)])
 
     def _fill_sparse(self, rows: Index, columns: Index, count: int, width: int, out: NDArray[Any]) -> None:
+        """K[rows][:, columns] of CSR points: by blocks of columns, of the upper half alone where it is symmetric."""
         left, right = self.left, self.right
         row_points, column_points = _explicit(rows, left.n), _explicit(columns, right.n)
-        threads.run(
-            _sparse_fill,
-            [
-                (left.indptr, left.indices, left.values, left.a, row_points, start, stop, right.indptr, right.indices,
-                 right.values, right.a, column_points, left.d, self._slab_width(width), self.code, self.parameters, out)
-                for start, stop in threads.split(count)
-            ],
-        )  # fmt: skip
+        features, often, block = *self.features, self.block_width(width)
+        if count <= compressed.FEW_ROWS:
+            threads.run(
+                compressed.fill_few,
+                [
+                    (*left.rows, left.a, row_points, *right.rows, right.a, column_points, start, stop, features,
+                     self.code, self.parameters, out)
+                    for start, stop in threads.split(width, step=TILE_COLUMNS)
+                ],
+            )  # fmt: skip
+        elif rows is columns and left is right and len(left.rows.indices) >= compressed.MIRRORED_FROM * left.n:
+            block = self.block_width(-(-count // (4 * threads.count())))
+            parts = min(threads.count(), -(-count // block))
+            threads.run(
+                compressed.fill_symmetric,
+                [
+                    (*left.rows, left.a, row_points, part, parts, features, often, block, self.code, self.parameters,
+                     out)
+                    for part in range(parts)
+                ],
+            )  # fmt: skip
+        else:
+            threads.run(
+                compressed.fill,
+                [
+                    (*left.rows, left.a, row_points, start, stop, *right.rows, right.a, column_points, features, often,
+                     block, self.code, self.parameters, out)
+                    for start, stop in threads.split(count)
+                ],
+            )  # fmt: skip
 
     def multiply(self, rows: Index, columns: Index, W: NDArray[Any], out: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add K[rows][:, columns] @ W to `out`, W (m,) or (m, k); sums over a tile run in the working precision."""
@@ -411,16 +338,7 @@ class Tiles:
         sums = out.reshape(count, -1)
         with threads.one_blas_thread():
             if left.sparse:
-                row_points, column_points = _explicit(rows, left.n), _explicit(columns, right.n)
-                threads.run(
-                    _sparse_multiply,
-                    [
-                        (left.indptr, left.indices, left.values, left.a, row_points, start, stop, right.indptr,
-                         right.indices, right.values, right.a, column_points, weights, left.d,
-                         self._slab_width(width), self.code, self.parameters, sums)
-                        for start, stop in threads.split(count)
-                    ],
-                )  # fmt: skip
+                self._multiply_sparse(_explicit(rows, left.n), _explicit(columns, right.n), weights, sums)
             else:
                 V, b = _columns(right, columns)
                 threads.run(
@@ -432,9 +350,48 @@ class Tiles:
                 )
         return out
 
-    def _slab_width(self, columns: int) -> int:
-        """Columns in a slab of about a core's cache, a multiple of 16."""
-        fitting = SLAB_BYTES // (self.dtype.itemsize * max(1, self.left.d))
+    def _multiply_sparse(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], weights: NDArray[Any], sums: NDArray[np.float64]
+    ) -> None:
+        """The same for CSR points; of the linear kernel through weight vectors, where kernel values are not fewer."""
+        left, right = self.left, self.right
+        features, often = self.features
+        ranges = threads.split(len(rows))
+        entries = len(rows) * len(left.rows.indices) / left.n + len(columns) * len(right.rows.indices) / right.n
+        outputs = weights.shape[1]
+        if self.code == LINEAR and entries * outputs <= float(len(rows)) * len(columns) * (outputs + VALUE_OPERATIONS):
+            together = max(1, WEIGHT_BYTES // (8 * max(1, features)))
+            for first in range(0, weights.shape[1], together):
+                some = weights[:, first : first + together]
+                expansion = np.zeros((features, some.shape[1]))
+                compressed.gather_weights(*right.rows, columns, some, expansion)
+                threads.run(
+                    compressed.apply_weights,
+                    [
+                        (*left.rows, rows, start, stop, expansion, sums[:, first : first + together])
+                        for start, stop in ranges
+                    ],
+                )
+            return
+        threads.run(
+            compressed.multiply,
+            [
+                (*left.rows, left.a, rows, start, stop, *right.rows, right.a, columns, weights, features, often,
+                 self.block_width(len(columns)), self.code, self.parameters, sums)
+                for start, stop in ranges
+            ],
+        )  # fmt: skip
+
+    @property
+    def features(self) -> tuple[int, int]:
+        """Features in use of CSR points, and how many of them stand in the slab."""
+        numbering = self._numbering
+        assert numbering is not None
+        return numbering.size, numbering.often
+
+    def block_width(self, columns: int) -> int:
+        """Points in a block of CSR columns: a slab of about a core's cache, a multiple of 16."""
+        fitting = SLAB_BYTES // (self.dtype.itemsize * max(1, self.features[1]))
         return int(min(max(16, fitting // 16 * 16), TILE_COLUMNS, -(-columns // 16) * 16))
 
 

@@ -10,15 +10,18 @@ scaled; exp(k) of one of order 1 is positive definite (Schoenberg).
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from mercer.errors import InvalidInput, NotPositiveDefinite
-from mercer.kernels.base import Kernel, prefixed
+from mercer.kernels.base import Kernel
+from mercer.kernels.checks import Matrix, whole
 from mercer.kernels.dot_product import Constant
-from mercer.kernels.points import Matrix, Points, prepare, whole
+from mercer.kernels.pairs import Pairs
+from mercer.parameters import prefixed
 
 
 def add(left: Any, right: Any) -> Any:
@@ -53,15 +56,16 @@ def divide(kernel: Kernel, divisor: Any) -> Any:
     return Scaled(1.0 / float(divisor), kernel)
 
 
-def require_kernel(value: Any, name: str) -> None:
-    """Refuse what is not a kernel."""
+def any_kernel(value: Any, name: str) -> Kernel:
+    """A kernel."""
     if not isinstance(value, Kernel):
         raise InvalidInput(f"{name} must be a kernel, got {value!r}; give for instance Gaussian(sigma=1.0)")
+    return value
 
 
-def require_definite(kernel: Any, name: str, operation: str, order: int = 0) -> None:
-    """Refuse a kernel that is neither positive definite nor conditionally so up to `order`, with the reason."""
-    require_kernel(kernel, name)
+def definite_kernel(value: Any, name: str, *, operation: str, order: int = 0) -> Kernel:
+    """A kernel that is positive definite, or conditionally so up to `order`; others are refused with the reason."""
+    kernel = any_kernel(value, name)
     if not 0 <= kernel.conditional_order <= order:
         kind = (
             "is not positive definite"
@@ -72,55 +76,46 @@ def require_definite(kernel: Any, name: str, operation: str, order: int = 0) -> 
             f"{operation} needs a positive definite kernel, and {kernel!r} {kind}: the result could be indefinite; "
             "choose a positive definite part, or wrap the whole in Custom(function, definite=False)"
         )
+    return kernel
 
 
-class Composite(Kernel):
-    """A kernel made of others: each part prepares the points for itself, so that parts may take objects."""
-
-    @property
-    def objects(self) -> bool:
-        """Whether a part takes any Python objects."""
-        return any(child.objects for child in self._children.values())
-
-    def _prepare(self, X: Any) -> Points:
-        return X if self.objects else prepare(X, "X")
-
-    def _matrix(self, X: Any, Z: Any) -> Matrix:
-        return self._evaluate(X, Z)
-
-    def _slopes_of(self, X: Any, Z: Any) -> dict[str, Matrix]:
-        return self._derivatives(X, Z)
+def _factor(value: Any, name: str) -> float:
+    """A number above zero."""
+    if not isinstance(value, Real) or not np.isfinite(float(value)):
+        raise InvalidInput(f"{name} must be a finite number, got {value!r}; give a number above zero")
+    if float(value) <= 0.0:
+        raise NotPositiveDefinite(
+            f"{name} must be above zero, got {value}: a negative multiple of a kernel has a negative diagonal and is "
+            "not positive definite; give a number above zero"
+        )
+    return float(value)
 
 
-class _Pair(Composite):
+def _exponent(value: Any, name: str) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, Real) and float(value) != int(float(value)):
+        raise NotPositiveDefinite(
+            f"{name}={value} is fractional, and fractional powers of a positive definite kernel need not be positive "
+            "definite; give a whole number of at least 1"
+        )
+    return whole(value, name, 1)
+
+
+KEPT = frozenset({"stationary", "isotropic", "dot_product", "compact", "objects"})
+"""Traits that a kernel hands on to those made of it."""
+
+
+class _Pair(Kernel):
     """Two kernels, left and right."""
 
     left: Kernel
     right: Kernel
 
     @property
-    def stationary(self) -> bool:
-        """Whether both parts are."""
-        return self.left.stationary and self.right.stationary
-
-    @property
-    def isotropic(self) -> bool:
-        """Whether both parts are."""
-        return self.left.isotropic and self.right.isotropic
-
-    @property
-    def dot_product(self) -> bool:
-        """Whether both parts are."""
-        return self.left.dot_product and self.right.dot_product
-
-    def _diagonals(self, X: Points) -> tuple[Matrix, Matrix]:
-        return self.left._diagonal(self.left._prepare(X)), self.right._diagonal(self.right._prepare(X))
-
-    def _diagonal_slopes(self, X: Points) -> tuple[dict[str, Matrix], dict[str, Matrix]]:
-        return (
-            prefixed("left", self.left._diagonal_derivatives(self.left._prepare(X))),
-            prefixed("right", self.right._diagonal_derivatives(self.right._prepare(X))),
-        )
+    def traits(self) -> frozenset[str]:
+        """What both parts are, and objects where one of them takes any Python objects."""
+        left, right = self.left.traits, self.right.traits
+        return ((left & right) | ((left | right) & {"objects"})) & KEPT
 
 
 @dataclass(frozen=True)
@@ -129,10 +124,7 @@ class Sum(_Pair):
 
     left: Kernel
     right: Kernel
-
-    def __post_init__(self) -> None:
-        require_kernel(self.left, "left")
-        require_kernel(self.right, "right")
+    _checks = {"left": any_kernel, "right": any_kernel}
 
     @property
     def conditional_order(self) -> int:
@@ -140,37 +132,19 @@ class Sum(_Pair):
         orders = self.left.conditional_order, self.right.conditional_order
         return -1 if min(orders) < 0 else max(orders)
 
-    @property
-    def compact(self) -> bool:
-        """Whether both parts are."""
-        return self.left.compact and self.right.compact
-
-    @property
-    def support(self) -> float | None:
-        """The larger support."""
-        return _largest(self.left.support, self.right.support)
-
-    def support_in(self, dimension: int) -> float | None:
-        """The larger support."""
-        return _largest(self.left.support_in(dimension), self.right.support_in(dimension))
+    def _support(self, dimension: int | None) -> float | None:
+        left, right = _support_of(self.left, dimension), _support_of(self.right, dimension)
+        return None if left is None or right is None else max(left, right)
 
     def of_distance(self, r: Any, dimension: int) -> Matrix:
         """The sum of both parts at distances r."""
         return self.left.of_distance(r, dimension) + self.right.of_distance(r, dimension)
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return self.left._matrix(X, Z) + self.right._matrix(X, Z)
+    def _values(self, pairs: Pairs) -> Matrix:
+        return self.left._values(pairs) + self.right._values(pairs)
 
-    def _diagonal(self, X: Points) -> Matrix:
-        left, right = self._diagonals(X)
-        return left + right
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        return prefixed("left", self.left._slopes_of(X, Z)) | prefixed("right", self.right._slopes_of(X, Z))
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        left, right = self._diagonal_slopes(X)
-        return left | right
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        return prefixed("left", self.left._slopes(pairs)) | prefixed("right", self.right._slopes(pairs))
 
 
 @dataclass(frozen=True)
@@ -179,100 +153,53 @@ class Product(_Pair):
 
     left: Kernel
     right: Kernel
-
-    def __post_init__(self) -> None:
-        require_definite(self.left, "left", "a product")
-        require_definite(self.right, "right", "a product")
+    _checks = dict.fromkeys(("left", "right"), partial(definite_kernel, operation="a product"))
 
     @property
-    def compact(self) -> bool:
-        """Whether one part is."""
-        return self.left.compact or self.right.compact
+    def traits(self) -> frozenset[str]:
+        """As of a sum, and compact where one part is."""
+        return super().traits | ((self.left.traits | self.right.traits) & {"compact"})
 
-    @property
-    def support(self) -> float | None:
-        """The smaller support."""
-        return _smallest(self.left.support, self.right.support)
-
-    def support_in(self, dimension: int) -> float | None:
-        """The smaller support."""
-        return _smallest(self.left.support_in(dimension), self.right.support_in(dimension))
+    def _support(self, dimension: int | None) -> float | None:
+        supports = (_support_of(self.left, dimension), _support_of(self.right, dimension))
+        return min((support for support in supports if support is not None), default=None)
 
     def of_distance(self, r: Any, dimension: int) -> Matrix:
         """The product of both parts at distances r."""
         return self.left.of_distance(r, dimension) * self.right.of_distance(r, dimension)
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return self.left._matrix(X, Z) * self.right._matrix(X, Z)
+    def _values(self, pairs: Pairs) -> Matrix:
+        return self.left._values(pairs) * self.right._values(pairs)
 
-    def _diagonal(self, X: Points) -> Matrix:
-        left, right = self._diagonals(X)
-        return left * right
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        left, right = self.left._matrix(X, Z), self.right._matrix(X, Z)
-        by_left = {name: slope * right for name, slope in self.left._slopes_of(X, Z).items()}
-        by_right = {name: slope * left for name, slope in self.right._slopes_of(X, Z).items()}
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        left, right = self.left._values(pairs), self.right._values(pairs)
+        by_left = {name: slope * right for name, slope in self.left._slopes(pairs).items()}
+        by_right = {name: slope * left for name, slope in self.right._slopes(pairs).items()}
         return prefixed("left", by_left) | prefixed("right", by_right)
 
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        left, right = self._diagonals(X)
-        by_left, by_right = self._diagonal_slopes(X)
-        return {name: slope * right for name, slope in by_left.items()} | {
-            name: slope * left for name, slope in by_right.items()
-        }
+
+def _support_of(kernel: Kernel, dimension: int | None) -> float | None:
+    """The support for points with `dimension` features, or that free of the dimension."""
+    return kernel.support if dimension is None else kernel.support_in(dimension)
 
 
-def _largest(left: float | None, right: float | None) -> float | None:
-    return None if left is None or right is None else max(left, right)
-
-
-def _smallest(left: float | None, right: float | None) -> float | None:
-    known = [value for value in (left, right) if value is not None]
-    return min(known) if known else None
-
-
-class Single(Composite):
+class Single(Kernel):
     """One kernel seen through a function: everything that does not change is asked of the inner kernel."""
 
     kernel: Kernel
 
     @property
-    def stationary(self) -> bool:
+    def traits(self) -> frozenset[str]:
         """As the inner kernel."""
-        return self.kernel.stationary
-
-    @property
-    def isotropic(self) -> bool:
-        """As the inner kernel."""
-        return self.kernel.isotropic
-
-    @property
-    def dot_product(self) -> bool:
-        """As the inner kernel."""
-        return self.kernel.dot_product
-
-    @property
-    def compact(self) -> bool:
-        """As the inner kernel."""
-        return self.kernel.compact
-
-    @property
-    def support(self) -> float | None:
-        """As the inner kernel."""
-        return self.kernel.support
-
-    def support_in(self, dimension: int) -> float | None:
-        """As the inner kernel."""
-        return self.kernel.support_in(dimension)
+        return self.kernel.traits & KEPT
 
     @property
     def conditional_order(self) -> int:
         """As the inner kernel."""
         return self.kernel.conditional_order
 
-    def _prepare(self, X: Any) -> Points:
-        return self.kernel._prepare(X)
+    def _support(self, dimension: int | None) -> float | None:
+        return _support_of(self.kernel, dimension)
 
 
 class _Elementwise(Single):
@@ -294,21 +221,14 @@ class _Elementwise(Single):
         """The function f of the inner kernel at distances r."""
         return self._function(self.kernel.of_distance(r, dimension))
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return self._function(self.kernel._matrix(X, Z))
+    def _values(self, pairs: Pairs) -> Matrix:
+        return self._function(self.kernel._values(pairs))
 
-    def _diagonal(self, X: Points) -> Matrix:
-        return self._function(self.kernel._diagonal(X))
-
-    def _chain(self, values: Matrix, inner: dict[str, Matrix]) -> dict[str, Matrix]:
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        values = self.kernel._values(pairs)
         slope = self._slope(values)
-        return self._own(values) | prefixed("kernel", {name: slope * by for name, by in inner.items()})
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        return self._chain(self.kernel._matrix(X, Z), self.kernel._slopes_of(X, Z))
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        return self._chain(self.kernel._diagonal(X), self.kernel._diagonal_derivatives(X))
+        inner = {name: slope * by for name, by in self.kernel._slopes(pairs).items()}
+        return self._own(values) | prefixed("kernel", inner)
 
 
 @dataclass(frozen=True)
@@ -317,17 +237,7 @@ class Scaled(_Elementwise):
 
     factor: float
     kernel: Kernel
-
-    def __post_init__(self) -> None:
-        require_kernel(self.kernel, "kernel")
-        if not isinstance(self.factor, Real) or not np.isfinite(float(self.factor)):
-            raise InvalidInput(f"factor must be a finite number, got {self.factor!r}; give a number above zero")
-        if float(self.factor) <= 0.0:
-            raise NotPositiveDefinite(
-                f"factor must be above zero, got {self.factor}: a negative multiple of a kernel has a negative "
-                "diagonal and is not positive definite; give a number above zero"
-            )
-        self._set(factor=float(self.factor))
+    _checks = {"factor": _factor, "kernel": any_kernel}
 
     def _function(self, values: Matrix) -> Matrix:
         return self.factor * values
@@ -349,15 +259,7 @@ class Raised(_Elementwise):
 
     kernel: Kernel
     exponent: int = 2
-
-    def __post_init__(self) -> None:
-        require_definite(self.kernel, "kernel", "a power")
-        if isinstance(self.exponent, Real) and float(self.exponent) != int(float(self.exponent)):
-            raise NotPositiveDefinite(
-                f"exponent={self.exponent} is fractional, and fractional powers of a positive definite kernel need not "
-                "be positive definite; give a whole number of at least 1"
-            )
-        self._set(exponent=whole(self.exponent, "exponent", 1))
+    _checks = {"kernel": partial(definite_kernel, operation="a power"), "exponent": _exponent}
 
     def _function(self, values: Matrix) -> Matrix:
         return np.asarray(values**self.exponent)
@@ -371,9 +273,7 @@ class Exp(_Elementwise):
     """exp(k(x, z)): positive definite for k positive definite or conditionally so of order 1."""
 
     kernel: Kernel
-
-    def __post_init__(self) -> None:
-        require_definite(self.kernel, "kernel", "exp", order=1)
+    _checks = {"kernel": partial(definite_kernel, operation="exp", order=1)}
 
     @property
     def conditional_order(self) -> int:
@@ -381,17 +281,11 @@ class Exp(_Elementwise):
         return 0
 
     @property
-    def compact(self) -> bool:
-        """False: far apart it is 1."""
-        return False
+    def traits(self) -> frozenset[str]:
+        """As the inner kernel, but not compact: far apart it is 1."""
+        return super().traits - {"compact"}
 
-    @property
-    def support(self) -> float | None:
-        """None."""
-        return None
-
-    def support_in(self, dimension: int) -> float | None:
-        """None."""
+    def _support(self, dimension: int | None) -> None:
         return None
 
     def _function(self, values: Matrix) -> Matrix:

@@ -12,72 +12,76 @@ Three families cover most of them: functions of the distance (`Radial`), functio
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import fields, replace
-from typing import Any, ClassVar, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput, NotPositiveDefinite
-from mercer.kernels.distances import product, squared_distances, squared_norms
-from mercer.kernels.points import Matrix, Points, prepare, prepare_pair, value_type
+from mercer.kernels.checks import Matrix, value_type, width, widths
+from mercer.kernels.pairs import Pairs, Same
 from mercer.kernels.profile import Profile
+from mercer.parameters import Value, prefixed
 
-K = TypeVar("K", bound="Kernel")
 
-
-class Kernel(ABC):
+class Kernel(Value, ABC):
     """A symmetric function k(x, z); call it on points X (n, d) and Z (m, d) to get the matrix (n, m)."""
 
     __array_ufunc__ = None  # so that numpy.float64(2) * k reaches __rmul__
 
     _traits: ClassVar[frozenset[str]] = frozenset()
-    _widths: ClassVar[tuple[str, ...]] = ()  # the fields that may hold the name of a rule instead of a number
     _order: ClassVar[int] = 0
 
     # What it is ------------------------------------------------------------------------------------------------
 
     @property
+    def traits(self) -> frozenset[str]:
+        """Those of stationary, isotropic, locally stationary, dot_product, compact and objects that hold."""
+        return self._traits
+
+    @property
     def stationary(self) -> bool:
         """Whether k(x, z) depends on x - z only."""
-        return "stationary" in self._traits
+        return "stationary" in self.traits
 
     @property
     def isotropic(self) -> bool:
         """Whether k(x, z) depends on the Euclidean distance |x - z| only."""
-        return "isotropic" in self._traits
+        return "isotropic" in self.traits
 
     @property
     def dot_product(self) -> bool:
         """Whether k(x, z) depends on the inner product <x, z> only."""
-        return "dot_product" in self._traits
+        return "dot_product" in self.traits
 
     @property
     def compact(self) -> bool:
         """Whether k(x, z) is exactly zero for points far enough apart."""
-        return "compact" in self._traits
+        return "compact" in self.traits
 
     @property
     def objects(self) -> bool:
         """Whether the points may be any Python objects, in place of rows of a matrix."""
-        return "objects" in self._traits
+        return "objects" in self.traits
 
     @property
     def stationarity(self) -> str:
         """The smallest of the nested classes: isotropic, stationary, locally stationary, nonstationary."""
         names = ("isotropic", "stationary", "locally stationary")
-        held = (self.isotropic, self.stationary, "locally stationary" in self._traits)
-        return next((name for name, holds in zip(names, held, strict=True) if holds), "nonstationary")
+        return next((name for name in names if name in self.traits), "nonstationary")
 
     @property
     def support(self) -> float | None:
         """Euclidean distance from which on the kernel is zero; None where there is none free of the dimension."""
-        return None
+        return None if self._open_widths else self._support(None)
 
     def support_in(self, dimension: int) -> float | None:
         """Euclidean distance from which on the kernel is zero for points with `dimension` features, or None."""
-        return self.support
+        return None if self._open_widths else self._support(dimension)
+
+    def _support(self, dimension: int | None) -> float | None:
+        return None
 
     @property
     def conditional_order(self) -> int:
@@ -89,57 +93,49 @@ class Kernel(ABC):
         """Whether every matrix of the kernel is positive semidefinite."""
         return self.conditional_order == 0
 
-    @property
+    @cached_property
     def profile(self) -> Profile | None:
         """The kernel as an elementwise function of one product or distance, where it is one of the fused kinds."""
+        return None if self._open_widths else self._profile()
+
+    def _profile(self) -> Profile | None:
         return None
 
     # Its parameters --------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def _children(self) -> dict[str, "Kernel"]:
         """Kernels this one is made of, by field name."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {name: value for name, value in values.items() if isinstance(value, Kernel)}
+        return {name: value for name, value in self.get_params(deep=False).items() if isinstance(value, Kernel)}
 
     @property
     def parameters(self) -> dict[str, Any]:
         """All parameters by name; those of a part carry its name first: `left__sigma`."""
         result: dict[str, Any] = {}
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for name, value in self.get_params(deep=False).items():
             if isinstance(value, Kernel):
-                result.update(prefixed(field.name, value.parameters))
+                result.update(prefixed(name, value.parameters))
             elif not callable(value):
-                result[field.name] = value
+                result[name] = value
         return result
 
-    def with_parameters(self: K, **values: Any) -> K:
-        """The same kernel with some parameters changed; names as in `parameters`."""
-        own: dict[str, Any] = {}
-        deeper: dict[str, dict[str, Any]] = {}
-        known = {field.name for field in fields(self)}  # type: ignore[arg-type]
-        for name, value in values.items():
-            head, separator, tail = name.partition("__")
-            if separator and head in self._children:
-                deeper.setdefault(head, {})[tail] = value
-            elif name in known:
-                own[name] = value
-            else:
-                raise InvalidInput(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {sorted(self.parameters) or 'none'}"
-                )
-        for head, parts in deeper.items():
-            own[head] = self._children[head].with_parameters(**parts)
-        return replace(self, **own)  # type: ignore[type-var]
-
-    @property
+    @cached_property
     def placeholders(self) -> dict[str, str]:
         """Widths still to be chosen by a machine, with the rule: {"sigma": "loo"}."""
-        result = {name: value for name in self._widths if isinstance(value := getattr(self, name), str)}
+        result = self._open_widths
         for name, child in self._children.items():
             result.update(prefixed(name, child.placeholders))
         return result
+
+    @property
+    def _open_widths(self) -> dict[str, str]:
+        """Own fields that hold the name of a rule."""
+        rules = (width, widths)
+        return {
+            name: value
+            for name, check in self._checks.items()
+            if check in rules and isinstance(value := getattr(self, name), str)
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Names and numbers that rebuild the kernel, ready for JSON; `kernel_from_dict` reads them."""
@@ -147,33 +143,31 @@ class Kernel(ABC):
 
         return kernel_to_dict(self)
 
-    def _set(self, **values: Any) -> None:
-        """Store checked values in the frozen instance; for `__post_init__` only."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
     # Its values ------------------------------------------------------------------------------------------------
 
     def __call__(self, X: Any, Z: Any = None) -> NDArray[Any]:
         """The matrix K_ij = k(x_i, z_j), (n, m); Z = None stands for X."""
         self._refuse_placeholders()
-        return self._matrix(X, Z).astype(value_type(X, Z), copy=False)
+        return self._values(Pairs(X, Z)).astype(value_type(X, Z), copy=False)
 
     def diagonal(self, X: Any) -> NDArray[Any]:
         """k(x_i, x_i), (n,), in O(n)."""
         self._refuse_placeholders()
-        return self._diagonal(self._prepare(X)).astype(value_type(X, None), copy=False)
+        return self._values(Same(X)).astype(value_type(X, None), copy=False)
 
     def derivatives(self, X: Any, Z: Any = None) -> dict[str, NDArray[Any]]:
         """Derivatives of the matrix by every continuous parameter, (n, m) each; (d, n, m) for one per feature."""
-        self._refuse_placeholders()
         kind = value_type(X, Z)
-        return {name: value.astype(kind, copy=False) for name, value in self._slopes_of(X, Z).items()}
+        return {name: value.astype(kind, copy=False) for name, value in self._slopes_at(Pairs(X, Z)).items()}
 
     def diagonal_derivatives(self, X: Any) -> dict[str, NDArray[Any]]:
         """Derivatives d k(x_i, x_i) / d parameter by name, each (n,); (d, n) for one per feature."""
+        return self._slopes_at(Same(X))
+
+    def _slopes_at(self, pairs: Pairs) -> dict[str, Matrix]:
         self._refuse_placeholders()
-        return self._diagonal_derivatives(self._prepare(X))
+        _ = self.objects or pairs.points  # a kernel without parameters refuses what is no point, too
+        return self._slopes(pairs)
 
     def of_distance(self, r: Any, dimension: int) -> Matrix:
         """The kernel as a function of the distances r >= 0 (any shape) between points with `dimension` features."""
@@ -186,30 +180,12 @@ class Kernel(ABC):
                 f"set a number with with_parameters({name}=...), for instance that of median_sigma(X)"
             )
 
-    def _prepare(self, X: Any) -> Points:
-        """Points in the form the private methods take."""
-        return prepare(X, "X")
-
-    def _matrix(self, X: Any, Z: Any) -> Matrix:
-        """The matrix in float64, from points as the caller gave them."""
-        return self._evaluate(*prepare_pair(X, Z))
-
-    def _slopes_of(self, X: Any, Z: Any) -> dict[str, Matrix]:
-        """The derivatives in float64, from points as the caller gave them."""
-        return self._derivatives(*prepare_pair(X, Z))
-
     @abstractmethod
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix: ...
+    def _values(self, pairs: Pairs) -> Matrix:
+        """The kernel at the pairs, in float64."""
 
-    @abstractmethod
-    def _diagonal(self, X: Points) -> Matrix: ...
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        """Derivatives; none for a kernel without continuous parameters."""
-        return {}
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        """Derivatives of the diagonal; none for a kernel without continuous parameters."""
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        """Derivatives by the continuous parameters at the pairs, one leading axis more for one per feature."""
         return {}
 
     # Algebra ---------------------------------------------------------------------------------------------------
@@ -266,11 +242,6 @@ class Kernel(ABC):
         )
 
 
-def prefixed(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of the part `name` under the names they have in the whole."""
-    return {f"{name}__{key}": value for key, value in values.items()}
-
-
 class Radial(Kernel):
     """k(x, z) = g(|x - z|^2): a subclass gives g and its derivatives by the parameters."""
 
@@ -280,7 +251,7 @@ class Radial(Kernel):
     def _of(self, q: Matrix, dimension: int) -> Matrix:
         """The kernel at squared distances q."""
 
-    def _slopes(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
+    def _slopes_of(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
         """Derivatives by the parameters at squared distances q."""
         return {}
 
@@ -289,18 +260,11 @@ class Radial(Kernel):
         self._refuse_placeholders()
         return self._of(np.square(np.asarray(r, dtype=np.float64)), dimension)
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return self._of(squared_distances(X, Z), X.shape[1])
+    def _values(self, pairs: Pairs) -> Matrix:
+        return self._of(pairs.squared_distances(), pairs.dimension)
 
-    def _diagonal(self, X: Points) -> Matrix:
-        return np.broadcast_to(self._of(np.zeros(1), X.shape[1]), (X.shape[0],)).copy()
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        return self._slopes(squared_distances(X, Z), X.shape[1])
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        slopes = self._slopes(np.zeros(1), X.shape[1])
-        return {name: np.broadcast_to(value, (X.shape[0],)).copy() for name, value in slopes.items()}
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        return self._slopes_of(pairs.squared_distances(), pairs.dimension)
 
 
 class DotProduct(Kernel):
@@ -312,18 +276,12 @@ class DotProduct(Kernel):
     def _of(self, t: Matrix) -> Matrix:
         """The kernel at inner products t."""
 
-    def _slopes(self, t: Matrix) -> dict[str, Matrix]:
+    def _slopes_of(self, t: Matrix) -> dict[str, Matrix]:
         """Derivatives by the parameters at inner products t."""
         return {}
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return self._of(product(X, Z))
+    def _values(self, pairs: Pairs) -> Matrix:
+        return self._of(pairs.products())
 
-    def _diagonal(self, X: Points) -> Matrix:
-        return self._of(squared_norms(X))
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        return self._slopes(product(X, Z))
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        return self._slopes(squared_norms(X))
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        return self._slopes_of(pairs.products())

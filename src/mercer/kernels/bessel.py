@@ -19,7 +19,7 @@ import math
 import numpy as np
 from scipy.special import kve
 
-from mercer.kernels.points import Matrix
+from mercer.kernels.checks import Matrix
 
 _LARGE_ORDER = 50.0
 

@@ -7,13 +7,14 @@ because the failure is silent otherwise: with nu = 1 on five features the matrix
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.kernels.base import Radial
-from mercer.kernels.points import Matrix, Width, positive, whole, width
+from mercer.kernels.checks import Matrix, Width, positive, whole, width
 
 _COMPACT = frozenset({"stationary", "isotropic", "compact"})
 _CUT = 3.0 * math.sqrt(2.0)  # Hamers cuts exp(-r^2/s^2) at 3 s, and s = sqrt(2) sigma
@@ -31,8 +32,8 @@ def _exponent(nu: float | None, dimension: int) -> float:
     return nu
 
 
-def _optional(nu: Any) -> float | None:
-    return None if nu is None else positive(nu, "nu")
+def _optional(value: Any, name: str) -> float | None:
+    return None if value is None else positive(value, name)
 
 
 def _taper(r: Matrix, theta: float, nu: float) -> dict[str, Matrix]:
@@ -57,21 +58,16 @@ class Taper(Radial):
 
     theta: Width = 1.0
     nu: float | None = None
-    _traits: ClassVar[frozenset[str]] = _COMPACT
-    _widths: ClassVar[tuple[str, ...]] = ("theta",)
+    _traits = _COMPACT
+    _checks = {"theta": width, "nu": _optional}
 
-    def __post_init__(self) -> None:
-        self._set(theta=width(self.theta, "theta"), nu=_optional(self.nu))
-
-    @property
-    def support(self) -> float | None:
-        """The cut theta."""
-        return None if self.placeholders else float(self.theta)
+    def _support(self, dimension: int | None) -> float:
+        return float(self.theta)
 
     def _of(self, q: Matrix, dimension: int) -> Matrix:
         return _taper(np.sqrt(q), float(self.theta), _exponent(self.nu, dimension))["value"]
 
-    def _slopes(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
+    def _slopes_of(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
         parts = _taper(np.sqrt(q), float(self.theta), _exponent(self.nu, dimension))
         return {"theta": parts["theta"]} | ({} if self.nu is None else {"nu": parts["nu"]})
 
@@ -87,28 +83,19 @@ class CompactGaussian(Radial):
     sigma: Width = 1.0
     nu: float | None = None
     theta: float | None = None
-    _traits: ClassVar[frozenset[str]] = _COMPACT
-    _widths: ClassVar[tuple[str, ...]] = ("sigma",)
+    _traits = _COMPACT
+    _checks = {"sigma": width, "nu": _optional, "theta": _optional}
 
-    def __post_init__(self) -> None:
-        theta = None if self.theta is None else positive(self.theta, "theta")
-        self._set(sigma=width(self.sigma, "sigma"), nu=_optional(self.nu), theta=theta)
-
-    @property
-    def support(self) -> float | None:
-        """The cut theta."""
-        return None if self.placeholders else self._cut()
-
-    def _cut(self) -> float:
+    def _support(self, dimension: int | None = None) -> float:
         return _CUT * float(self.sigma) if self.theta is None else self.theta
 
     def _of(self, q: Matrix, dimension: int) -> Matrix:
-        taper = _taper(np.sqrt(q), self._cut(), _exponent(self.nu, dimension))["value"]
+        taper = _taper(np.sqrt(q), self._support(), _exponent(self.nu, dimension))["value"]
         return np.asarray(taper * np.exp(-0.5 * q / float(self.sigma) ** 2))
 
-    def _slopes(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
+    def _slopes_of(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
         sigma = float(self.sigma)
-        taper = _taper(np.sqrt(q), self._cut(), _exponent(self.nu, dimension))
+        taper = _taper(np.sqrt(q), self._support(), _exponent(self.nu, dimension))
         gaussian = np.exp(-0.5 * q / sigma**2)
         by_sigma = taper["value"] * gaussian * q / sigma**3
         result = {"sigma": by_sigma + _CUT * taper["theta"] * gaussian if self.theta is None else by_sigma}
@@ -136,19 +123,16 @@ class Wendland(Radial):
     theta: Width = 1.0
     k: int = 1
     dimension: int = 3
-    _traits: ClassVar[frozenset[str]] = _COMPACT
-    _widths: ClassVar[tuple[str, ...]] = ("theta",)
+    _traits = _COMPACT
+    _checks = {"theta": width, "k": partial(whole, least=0), "dimension": partial(whole, least=1)}
 
     def __post_init__(self) -> None:
-        k = whole(self.k, "k", 0)
-        if k > 3:
-            raise InvalidInput(f"k={k} is not provided; give the smoothness k as 0, 1, 2 or 3")
-        self._set(theta=width(self.theta, "theta"), k=k, dimension=whole(self.dimension, "dimension", 1))
+        super().__post_init__()
+        if self.k > 3:
+            raise InvalidInput(f"k={self.k} is not provided; give the smoothness k as 0, 1, 2 or 3")
 
-    @property
-    def support(self) -> float | None:
-        """The cut theta."""
-        return None if self.placeholders else float(self.theta)
+    def _support(self, dimension: int | None) -> float:
+        return float(self.theta)
 
     def _polynomial(self) -> tuple[int, np.polynomial.Polynomial]:
         """The exponent of (1 - rho)_+ and the factor beside it."""
@@ -174,7 +158,7 @@ class Wendland(Radial):
         power, factor = self._polynomial()
         return np.asarray(np.maximum(0.0, 1.0 - rho) ** power * factor(rho))
 
-    def _slopes(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
+    def _slopes_of(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
         rho = self._scaled(q, dimension)
         power, factor = self._polynomial()
         inside = np.maximum(0.0, 1.0 - rho)

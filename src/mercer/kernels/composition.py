@@ -2,17 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mercer.errors import InvalidInput, NotPositiveDefinite
-from mercer.kernels.algebra import Composite, Single, require_definite, require_kernel
-from mercer.kernels.base import Kernel, prefixed
+from mercer.kernels.algebra import Single, any_kernel, definite_kernel
+from mercer.kernels.base import Kernel
+from mercer.kernels.checks import Matrix, Points, column_numbers, whole
 from mercer.kernels.custom import name_of
 from mercer.kernels.distances import take_columns
 from mercer.kernels.dot_product import Bilinear
-from mercer.kernels.points import Matrix, Points, column_numbers, prepare, prepare_pair, whole
+from mercer.kernels.pairs import Pairs, Same
+from mercer.parameters import prefixed
 
 
 @dataclass(frozen=True)
@@ -20,62 +23,50 @@ class Normalised(Single):
     """k(x, z) / sqrt(k(x, x) k(z, z)): the cosine in feature space; points with k(x, x) = 0 have similarity 0."""
 
     kernel: Kernel
-
-    def __post_init__(self) -> None:
-        require_definite(self.kernel, "kernel", "normalising")
+    _checks = {"kernel": partial(definite_kernel, operation="normalising")}
 
     @property
-    def dot_product(self) -> bool:
-        """False: it depends on the norms as well."""
-        return False
+    def traits(self) -> frozenset[str]:
+        """As the inner kernel, but no function of the inner product: it depends on the norms as well."""
+        return super().traits - {"dot_product"}
 
     def of_distance(self, r: Any, dimension: int) -> Matrix:
         """The inner kernel at distances r over its value at zero."""
         values = self.kernel.of_distance(r, dimension)
         return values / self.kernel.of_distance(np.zeros(1), dimension)
 
-    def _root(self, X: Any) -> Matrix:
+    def _root(self, same: Same) -> Matrix:
         """1 / sqrt(k(x, x)), and 0 where that is infinite."""
-        diagonal = self.kernel._diagonal(self.kernel._prepare(X))
+        diagonal = self.kernel._values(same)
         return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 0.0)
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        values = self.kernel._matrix(X, Z)
-        left = self._root(X)
-        right = left if Z is None else self._root(Z)
-        result = values * left[:, None] * right[None, :]
-        return result if Z is not None else 0.5 * (result + result.T)
+    def _values(self, pairs: Pairs) -> Matrix:
+        values = self.kernel._values(pairs)
+        if isinstance(pairs, Same):
+            return np.where(values > 0.0, 1.0, 0.0)
+        left, right = pairs.each(self._root)
+        result = values * left * right
+        return result if pairs.Z is not None else 0.5 * (result + result.T)
 
-    def _diagonal(self, X: Points) -> Matrix:
-        return np.where(self.kernel._diagonal(X) > 0.0, 1.0, 0.0)
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        value = self._evaluate(X, Z)
-        inner = self.kernel._slopes_of(X, Z)
-        left = self._root(X)
-        right = left if Z is None else self._root(Z)
-        rows = self._logarithmic(X)
-        others = rows if Z is None else self._logarithmic(Z)
-        result = {
-            name: inner[name] * left[:, None] * right[None, :]
-            - value * (rows[name][..., :, None] + others[name][..., None, :])
-            for name in inner
-        }
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        inner = self.kernel._slopes(pairs)
+        if isinstance(pairs, Same):
+            return prefixed("kernel", {name: np.zeros_like(slope) for name, slope in inner.items()})
+        value = self._values(pairs)
+        left, right = pairs.each(self._root)
+        result = {}
+        for name in inner:
+            rows, others = pairs.each(partial(self._logarithmic, name=name))
+            result[name] = inner[name] * left * right - value * (rows + others)
         return prefixed("kernel", result)
 
-    def _logarithmic(self, X: Points) -> dict[str, Matrix]:
-        """Half the derivative of log k(x, x) by each parameter."""
-        prepared = self.kernel._prepare(X)
-        scale = 0.5 * np.square(self._root(X))
-        return {name: slope * scale for name, slope in self.kernel._diagonal_derivatives(prepared).items()}
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        inner = self.kernel._diagonal_derivatives(X)
-        return prefixed("kernel", {name: np.zeros_like(slope) for name, slope in inner.items()})
+    def _logarithmic(self, same: Same, name: str) -> Matrix:
+        """Half the derivative of log k(x, x) by a parameter."""
+        return self.kernel._slopes(same)[name] * (0.5 * np.square(self._root(same)))
 
 
 @dataclass(frozen=True)
-class Restricted(Composite):
+class Restricted(Single):
     """k on some of the columns only, in the order given: one kernel for each source of data, then combine them.
 
     It is not isotropic and has no support radius, because points far apart in the other columns may be equal here.
@@ -83,26 +74,22 @@ class Restricted(Composite):
 
     kernel: Kernel
     columns: tuple[int, ...]
+    _checks = {"kernel": any_kernel, "columns": column_numbers}
 
     def __post_init__(self) -> None:
-        require_kernel(self.kernel, "kernel")
+        super().__post_init__()
         if self.kernel.objects:
             raise InvalidInput(f"{self.kernel!r} works on objects, which have no columns; restrict a kernel on vectors")
-        self._set(columns=column_numbers(self.columns, "columns"))
 
     @property
-    def stationary(self) -> bool:
-        """As the inner kernel."""
-        return self.kernel.stationary
+    def traits(self) -> frozenset[str]:
+        """Stationary where the inner kernel is."""
+        return self.kernel.traits & {"stationary"}
 
-    @property
-    def conditional_order(self) -> int:
-        """As the inner kernel: polynomials of some columns are polynomials of all."""
-        return self.kernel.conditional_order
+    def _support(self, dimension: int | None) -> None:
+        return None
 
-    def _chosen(self, X: Points | None) -> Points | None:
-        if X is None:
-            return None
+    def _chosen(self, X: Points) -> Points:
         if max(self.columns) >= X.shape[1]:
             raise InvalidInput(
                 f"columns names column {max(self.columns)} and the points have {X.shape[1]} features, "
@@ -110,26 +97,15 @@ class Restricted(Composite):
             )
         return take_columns(X, self.columns)
 
-    def _prepare(self, X: Any) -> Points:
-        return self._chosen(prepare(X, "X"))
+    def _values(self, pairs: Pairs) -> Matrix:
+        return self.kernel._values(pairs.mapped(self._chosen))
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        left, right = prepare_pair(X, Z)
-        return self.kernel._matrix(self._chosen(left), self._chosen(right))
-
-    def _diagonal(self, X: Points) -> Matrix:
-        return self.kernel._diagonal(self.kernel._prepare(X))
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        left, right = prepare_pair(X, Z)
-        return prefixed("kernel", self.kernel._slopes_of(self._chosen(left), self._chosen(right)))
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        return prefixed("kernel", self.kernel._diagonal_derivatives(self.kernel._prepare(X)))
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        return prefixed("kernel", self.kernel._slopes(pairs.mapped(self._chosen)))
 
 
 @dataclass(frozen=True)
-class Mapped(Composite):
+class Mapped(Single):
     """k(h(x), h(z)) for any map h of a set of points to a set of points (sequence of objects in, matrix out).
 
     A positive definite k stays so, and so does order 1; polynomials of higher order are not kept by h, so a kernel of
@@ -138,9 +114,10 @@ class Mapped(Composite):
 
     kernel: Kernel
     function: Callable[[Any], Any]
+    _checks = {"kernel": partial(definite_kernel, operation="composition with a map", order=1)}
 
     def __post_init__(self) -> None:
-        require_definite(self.kernel, "kernel", "composition with a map", order=1)
+        super().__post_init__()
         if not callable(self.function):
             raise InvalidInput(f"function must be callable on a set of points, got {self.function!r}")
 
@@ -149,32 +126,21 @@ class Mapped(Composite):
         return f"Mapped(kernel={self.kernel!r}, function={name_of(self.function)})"
 
     @property
-    def conditional_order(self) -> int:
-        """As the inner kernel, 0 or 1."""
-        return self.kernel.conditional_order
+    def traits(self) -> frozenset[str]:
+        """Objects: h takes the points as they are given."""
+        return frozenset({"objects"})
 
-    @property
-    def objects(self) -> bool:
-        """True: h takes the points as they are given."""
-        return True
+    def _support(self, dimension: int | None) -> None:
+        return None
 
-    def _prepare(self, X: Any) -> Points:
-        return self.kernel._prepare(self.function(X))
+    def _images(self, pairs: Pairs) -> Pairs:
+        return type(pairs)(self.function(pairs.X), None if pairs.Z is None else self.function(pairs.Z))
 
-    def _image(self, Z: Any) -> Any:
-        return None if Z is None else self.function(Z)
+    def _values(self, pairs: Pairs) -> Matrix:
+        return self.kernel._values(self._images(pairs))
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return self.kernel._matrix(self.function(X), self._image(Z))
-
-    def _diagonal(self, X: Points) -> Matrix:
-        return self.kernel._diagonal(X)
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        return prefixed("kernel", self.kernel._slopes_of(self.function(X), self._image(Z)))
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        return prefixed("kernel", self.kernel._diagonal_derivatives(X))
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        return prefixed("kernel", self.kernel._slopes(self._images(pairs)))
 
 
 def polarised(function: Callable[[Any], float], dimension: int) -> Bilinear:

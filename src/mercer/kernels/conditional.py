@@ -7,19 +7,28 @@ order 2 a bias and a linear term.  A matrix of order m on R^d may have up to C(m
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.kernels.base import Kernel, Radial
-from mercer.kernels.distances import squared_distances, squared_norms
-from mercer.kernels.points import Matrix, Points, Width, nonnegative, positive, real, whole, width
+from mercer.kernels.checks import Matrix, Width, nonnegative, positive, real, whole, width
+from mercer.kernels.pairs import Pairs, Same
 
 
 def _log(r: Matrix) -> Matrix:
     """The logarithm log r, and 0 at r = 0, where it stands beside a factor that is zero."""
     return np.asarray(np.log(np.where(r > 0.0, r, 1.0)))
+
+
+def _odd(value: Any, name: str) -> int:
+    """An odd whole number, of either sign."""
+    number = real(value, name)
+    if number % 2.0 != 1.0:
+        raise InvalidInput(f"{name} must be an odd whole number, got {value!r}; give -1 (inverse), 1 or 3")
+    return int(number)
 
 
 @dataclass(frozen=True)
@@ -28,21 +37,21 @@ class Log(Radial):
 
     sigma: Width = 1.0
     beta: float = 2.0
-    _order: ClassVar[int] = 1
-    _widths: ClassVar[tuple[str, ...]] = ("sigma",)
+    _order = 1
+    _checks = {"sigma": width, "beta": positive}
 
     def __post_init__(self) -> None:
-        beta = positive(self.beta, "beta")
-        if beta > 2.0:
+        super().__post_init__()
+        if self.beta > 2.0:
             raise NotPositiveDefinite(
-                f"beta={beta}: -log(1 + r^beta) is conditionally positive definite for 0 < beta <= 2 only; lower beta"
+                f"beta={self.beta}: -log(1 + r^beta) is conditionally positive definite for 0 < beta <= 2 only; lower "
+                "beta"
             )
-        self._set(sigma=width(self.sigma, "sigma"), beta=beta)
 
     def _of(self, q: Matrix, dimension: int) -> Matrix:
         return np.asarray(-np.log1p((np.sqrt(q) / float(self.sigma)) ** self.beta))
 
-    def _slopes(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
+    def _slopes_of(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
         rho = np.sqrt(q) / float(self.sigma)
         power = rho**self.beta
         share = power / (1.0 + power)
@@ -54,15 +63,15 @@ class Power(Radial):
     """(-1)^ceil(beta/2) r^beta for beta > 0 not an even number: conditional order ceil(beta/2); -r for beta = 1."""
 
     beta: float = 1.0
+    _checks = {"beta": positive}
 
     def __post_init__(self) -> None:
-        beta = positive(self.beta, "beta")
-        if beta % 2.0 == 0.0:
+        super().__post_init__()
+        if self.beta % 2.0 == 0.0:
             raise NotPositiveDefinite(
-                f"beta={beta} is even, and then r^beta is a polynomial, definite in no useful sense; "
+                f"beta={self.beta} is even, and then r^beta is a polynomial, definite in no useful sense; "
                 "take a beta beside it, or ThinPlate"
             )
-        self._set(beta=beta)
 
     @property
     def conditional_order(self) -> int:
@@ -72,7 +81,7 @@ class Power(Radial):
     def _of(self, q: Matrix, dimension: int) -> Matrix:
         return np.asarray((-1.0) ** self.conditional_order * q ** (0.5 * self.beta))
 
-    def _slopes(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
+    def _slopes_of(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
         return {"beta": self._of(q, dimension) * 0.5 * _log(q)}
 
 
@@ -86,10 +95,7 @@ class ThinPlate(Radial):
 
     sigma: Width = 1.0
     k: int = 1
-    _widths: ClassVar[tuple[str, ...]] = ("sigma",)
-
-    def __post_init__(self) -> None:
-        self._set(sigma=width(self.sigma, "sigma"), k=whole(self.k, "k", 1))
+    _checks = {"sigma": width, "k": partial(whole, least=1)}
 
     @property
     def conditional_order(self) -> int:
@@ -100,7 +106,7 @@ class ThinPlate(Radial):
         u = q / float(self.sigma) ** 2
         return np.asarray((-1.0) ** (self.k + 1) * 0.5 * u**self.k * _log(u))
 
-    def _slopes(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
+    def _slopes_of(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
         u = q / float(self.sigma) ** 2
         slope = (-1.0) ** (self.k + 1) * 0.5 * u**self.k * (self.k * _log(u) + 1.0)
         return {"sigma": -2.0 / float(self.sigma) * slope}
@@ -116,13 +122,7 @@ class Multiquadric(Radial):
 
     sigma: Width = 1.0
     u: int = -1
-    _widths: ClassVar[tuple[str, ...]] = ("sigma",)
-
-    def __post_init__(self) -> None:
-        u = real(self.u, "u")
-        if u % 2.0 != 1.0:
-            raise InvalidInput(f"u must be an odd whole number, got {self.u!r}; give -1 (inverse), 1 or 3")
-        self._set(sigma=width(self.sigma, "sigma"), u=int(u))
+    _checks = {"sigma": width, "u": _odd}
 
     @property
     def conditional_order(self) -> int:
@@ -132,7 +132,7 @@ class Multiquadric(Radial):
     def _of(self, q: Matrix, dimension: int) -> Matrix:
         return np.asarray((-1.0) ** self.conditional_order * (float(self.sigma) ** 2 + q) ** (0.5 * self.u))
 
-    def _slopes(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
+    def _slopes_of(self, q: Matrix, dimension: int) -> dict[str, Matrix]:
         sigma = float(self.sigma)
         slope = self.u * sigma * (sigma**2 + q) ** (0.5 * self.u - 1.0)
         return {"sigma": (-1.0) ** self.conditional_order * slope}
@@ -148,36 +148,27 @@ class LocallyStationary(Kernel):
 
     a: float = 1.0
     b: float = 1.0
-    _traits: ClassVar[frozenset[str]] = frozenset({"locally stationary"})
+    _traits = frozenset({"locally stationary"})
+    _checks = {"a": partial(nonnegative, reason="the envelope would grow without bound"), "b": positive}
 
     def __post_init__(self) -> None:
-        a = nonnegative(self.a, "a", "the envelope would grow without bound")
-        b = positive(self.b, "b")
-        if b < 0.25 * a:
+        super().__post_init__()
+        if self.b < 0.25 * self.a:
             raise NotPositiveDefinite(
-                f"b={b} is below a/4={0.25 * a}, and then the kernel is not positive definite; raise b or lower a"
+                f"b={self.b} is below a/4={0.25 * self.a}, and then the kernel is not positive definite; raise b or "
+                "lower a"
             )
-        self._set(a=a, b=b)
 
-    def _parts(self, X: Points, Z: Points | None) -> tuple[Matrix, Matrix]:
-        """|(x + z)/2|^2 and |x - z|^2, (n, m) each."""
-        distance = squared_distances(X, Z)
-        left = 0.5 * squared_norms(X)
-        right = left if Z is None else 0.5 * squared_norms(Z)
-        return left[:, None] + right[None, :] - 0.25 * distance, distance
+    def _parts(self, pairs: Pairs) -> tuple[Matrix, Matrix, Matrix]:
+        """|(x + z)/2|^2, |x - z|^2 and the value."""
+        distance = pairs.squared_distances()
+        left, right = pairs.each(Same.products)
+        middle = 0.5 * left + 0.5 * right - 0.25 * distance
+        return middle, distance, np.exp(-self.a * middle - self.b * distance)
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        middle, distance = self._parts(X, Z)
-        return np.asarray(np.exp(-self.a * middle - self.b * distance))
+    def _values(self, pairs: Pairs) -> Matrix:
+        return self._parts(pairs)[2]
 
-    def _diagonal(self, X: Points) -> Matrix:
-        return np.asarray(np.exp(-self.a * squared_norms(X)))
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        middle, distance = self._parts(X, Z)
-        value = np.exp(-self.a * middle - self.b * distance)
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        middle, distance, value = self._parts(pairs)
         return {"a": -middle * value, "b": -distance * value}
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        norms = squared_norms(X)
-        return {"a": -norms * np.exp(-self.a * norms), "b": np.zeros(X.shape[0])}

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
-from mercer.kernels.points import Matrix, Points, positive, prepare
+from mercer.kernels.checks import Matrix, Points, positive
+from mercer.kernels.pairs import Pairs, Same
 
 
 def name_of(function: Any) -> str:
@@ -24,21 +25,19 @@ class Precomputed(Kernel):
     Calling the kernel on such a matrix checks it and gives it back.
     """
 
-    def _matrix(self, X: Any, Z: Any) -> Matrix:
-        if Z is not None:
+    def _values(self, pairs: Pairs) -> Matrix:
+        if pairs.Z is not None:
             raise InvalidInput(
                 "a precomputed kernel takes one matrix, that of the points of X by the training points; leave Z out"
             )
-        matrix = prepare(X, "X")
-        return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
-
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return self._matrix(X, Z)
-
-    def _diagonal(self, X: Points) -> Matrix:
-        if X.shape[0] != X.shape[1]:
-            raise InvalidInput(f"X of shape {X.shape} has no diagonal of k(x, x); give the square matrix of the points")
-        return np.array(X.diagonal())
+        matrix = pairs.points[0]
+        if not isinstance(pairs, Same):
+            return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
+        if matrix.shape[0] != matrix.shape[1]:
+            raise InvalidInput(
+                f"X of shape {matrix.shape} has no diagonal of k(x, x); give the square matrix of the points"
+            )
+        return np.array(matrix.diagonal())
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Custom(Kernel):
     function: Callable[[Any, Any], Any]
     matrix: bool = False
     definite: bool = True
-    _traits: ClassVar[frozenset[str]] = frozenset({"objects"})
+    _traits = frozenset({"objects"})
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -68,21 +67,11 @@ class Custom(Kernel):
         """0 when declared positive definite, else -1."""
         return 0 if self.definite else -1
 
-    def _prepare(self, X: Any) -> Points:
-        points = sp.csr_array(X) if sp.issparse(X) else X
-        if not hasattr(points, "__len__") and not hasattr(points, "shape"):
-            points = list(points)
-        if _size(points) == 0:
-            raise InvalidInput("X is empty; at least one point is needed")
-        return points
+    def _values(self, pairs: Pairs) -> Matrix:
+        X, Z = _points(pairs.X), None if pairs.Z is None else _points(pairs.Z)
+        return self._diagonal(X) if isinstance(pairs, Same) else self._matrix(X, Z)
 
-    def _matrix(self, X: Any, Z: Any) -> Matrix:
-        return self._evaluate(self._prepare(X), None if Z is None else self._prepare(Z))
-
-    def _slopes_of(self, X: Any, Z: Any) -> dict[str, Matrix]:
-        return {}
-
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
+    def _matrix(self, X: Points, Z: Points | None) -> Matrix:
         if self.matrix:
             return self._checked(self.function(X, X if Z is None else Z), (_size(X), _size(X if Z is None else Z)))
         left = _items(X)
@@ -101,7 +90,7 @@ class Custom(Kernel):
             return self._checked(np.array([float(self.function(x, x)) for x in _items(X)]), (n,))
         # Square pieces of 16 points: 16 values for each one needed, but a sixteenth of the calls.
         pieces = [X[start : start + 16] for start in range(0, n, 16)]
-        return np.concatenate([np.diagonal(self._evaluate(piece, None)) for piece in pieces])
+        return np.concatenate([np.diagonal(self._matrix(piece, None)) for piece in pieces])
 
     def _checked(self, values: Any, shape: tuple[int, ...]) -> Matrix:
         result = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
@@ -127,12 +116,13 @@ class Separable(Kernel):
 
     function: Callable[[Any], Any]
     scale: float = 1.0
-    _traits: ClassVar[frozenset[str]] = frozenset({"objects"})
+    _checks = {"scale": positive}
+    _traits = frozenset({"objects"})
 
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InvalidInput(f"function must be callable on a set of points, got {self.function!r}")
-        self._set(scale=positive(self.scale, "scale"))
+        super().__post_init__()
 
     def __repr__(self) -> str:
         """The expression that builds it where the name of the function is known."""
@@ -147,24 +137,26 @@ class Separable(Kernel):
             )
         return values
 
-    def _prepare(self, X: Any) -> Points:
-        return X
+    def _product(self, pairs: Pairs) -> Matrix:
+        """g(x) g(z)."""
+        left, right = pairs.each(lambda same: self.feature(same.X))
+        return left * right
 
-    def _matrix(self, X: Any, Z: Any) -> Matrix:
-        return self._evaluate(X, Z)
+    def _values(self, pairs: Pairs) -> Matrix:
+        return self.scale * self._product(pairs)
 
-    def _slopes_of(self, X: Any, Z: Any) -> dict[str, Matrix]:
-        return {"scale": self._evaluate(X, Z) / self.scale}
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        return {"scale": self._product(pairs)}
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        left = self.feature(X)
-        return self.scale * np.outer(left, left if Z is None else self.feature(Z))
 
-    def _diagonal(self, X: Points) -> Matrix:
-        return self.scale * np.square(self.feature(X))
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        return {"scale": np.square(self.feature(X))}
+def _points(X: Any) -> Points:
+    """Any points, in a form that can be counted and taken apart."""
+    points = sp.csr_array(X) if sp.issparse(X) else X
+    if not hasattr(points, "__len__") and not hasattr(points, "shape"):
+        points = list(points)
+    if _size(points) == 0:
+        raise InvalidInput("X is empty; at least one point is needed")
+    return points
 
 
 def _size(X: Any) -> int:

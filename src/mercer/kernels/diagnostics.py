@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, null_space
 
+from mercer import dense
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.kernels.base import Kernel
+from mercer.kernels.checks import Matrix, positive, prepare
 from mercer.kernels.distances import squared_distances
-from mercer.kernels.points import Matrix, positive, prepare
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def kernel_diagnostics(K: Any, X: Any = None, *, highest_order: int = 3, tol: fl
     tol count as zero; by default n eps times the largest in size.
     """
     matrix = _symmetric(K)
-    eigenvalues = eigh(matrix, eigvals_only=True)
+    eigenvalues = dense.eigenvalues(matrix)
     rounding = len(matrix) * float(np.finfo(np.float64).eps) * float(np.abs(eigenvalues).max())
     tolerance = rounding if tol is None else positive(tol, "tol")
     negative = int(np.count_nonzero(eigenvalues < -tolerance))
@@ -77,10 +77,10 @@ def kernel_diagnostics(K: Any, X: Any = None, *, highest_order: int = 3, tol: fl
         return found("positive semidefinite", 0)
     for order in range(1, (1 if X is None else highest_order) + 1):
         polynomials = np.ones((len(matrix), 1)) if X is None else polynomial_basis(X, order - 1)
-        basis = null_space(polynomials.T)
+        basis = dense.null_space(polynomials.T)
         if basis.shape[1] == 0:
             break
-        if eigh(basis.T @ matrix @ basis, eigvals_only=True)[0] >= -tolerance:
+        if dense.eigenvalues(basis.T @ matrix @ basis)[0] >= -tolerance:
             return found("conditionally positive definite", order)
     return found("indefinite", -1)
 
@@ -146,7 +146,7 @@ def empirical_map(K: Any, rank: int | None = None) -> Matrix:
     Columns go from the largest eigenvalue down; `rank` keeps the first ones, the best approximation of that rank.
     """
     matrix = _symmetric(K)
-    eigenvalues, vectors = eigh(matrix)
+    eigenvalues, vectors = dense.eigen(matrix)
     tolerance = len(matrix) * np.finfo(np.float64).eps * float(np.abs(eigenvalues).max())
     if eigenvalues[0] < -1e3 * tolerance:
         raise NotPositiveDefinite(

@@ -5,7 +5,7 @@ between points far from the origin.  Three remedies keep every squared distance 
 few features are differenced directly; dense data are centred first; and wherever the result is below 1e-4 of
 |x|^2 + |z|^2, the difference is formed and squared after all.  Negative results are impossible.
 
-In all functions X is (n, d), Z is (m, d) or None for X itself; both are as `points.prepare` gives them.
+In all functions X is (n, d), Z is (m, d) or None for X itself; both are as `checks.prepare` gives them.
 """
 
 from collections.abc import Iterator
@@ -16,31 +16,33 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from mercer.kernels.points import Matrix, Points
+from mercer.kernels.checks import Matrix, Points
+from mercer.resources import row_blocks
 
 _FEW_FEATURES = 16  # up to here a direct difference costs no more than the product
 _CANCELLATION = 1e-4
 _CHUNK = 1 << 20  # numbers held at a time by the passes over a matrix
+_SPARSE_WIDTH = 32  # numbers for which a sparse row counts there
 
 
 def product(X: Points, Z: Points | None) -> Matrix:
     """Inner products <x_i, z_j>, (n, m)."""
     right = X if Z is None else Z
     if sp.issparse(X) and sp.issparse(right):
-        left, right = _used_columns(X, right) if X.shape[1] > X.nnz + right.nnz else (X, right)
+        left, right = used_columns(X, right) if X.shape[1] > X.nnz + right.nnz else (X, right)
         return np.ascontiguousarray((left @ right.T).toarray())
     result = X @ right.T if sp.issparse(X) or not sp.issparse(right) else (right @ X.T).T
     return np.ascontiguousarray(result)
 
 
-def _used_columns(X: Points, Z: Points) -> tuple[Points, Points]:
-    """The same rows on the columns that hold a value at all: transposing takes memory for every column there is."""
-    used, place = np.unique(np.concatenate([X.indices, Z.indices]), return_inverse=True)
-    width = max(1, len(used))
-    return (
-        sp.csr_array((X.data, place[: X.nnz], X.indptr), shape=(X.shape[0], width)),
-        sp.csr_array((Z.data, place[X.nnz :], Z.indptr), shape=(Z.shape[0], width)),
-    )
+def used_columns(*matrices: Points) -> list[Points]:
+    """The same CSR rows on the columns that hold a value in any of them: dense vectors take memory for every column."""
+    used, place = np.unique(np.concatenate([X.indices for X in matrices]), return_inverse=True)
+    width, starts = max(1, len(used)), np.cumsum([0] + [X.nnz for X in matrices])
+    return [
+        sp.csr_array((X.data, place[start : start + X.nnz], X.indptr), shape=(X.shape[0], width))
+        for X, start in zip(matrices, starts)
+    ]
 
 
 def squared_norms(X: Points) -> Matrix:
@@ -48,6 +50,11 @@ def squared_norms(X: Points) -> Matrix:
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
+def row_sums(X: Points) -> Matrix:
+    """sum_p x_p, (n,)."""
+    return np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
 
 
 def scaled(X: Points, scale: Matrix) -> Points:
@@ -88,22 +95,19 @@ def squared_distances(X: Points, Z: Points | None) -> Matrix:
     left_norms = squared_norms(left)
     right_norms = left_norms if right is None else squared_norms(right)
     result *= -2.0
-    step = max(1, _CHUNK // result.shape[1])
-    for start in range(0, len(result), step):
-        part = result[start : start + step]
-        size = left_norms[start : start + step, None] + right_norms[None, :]
+    for rows in row_blocks(len(result), result.shape[1], _CHUNK):
+        part = result[rows]
+        size = left_norms[rows, None] + right_norms[None, :]
         part += size
         i, j = np.nonzero(part <= _CANCELLATION * size)
-        part[i, j] = _pair_distances(X, others, i + start, j)  # not centred: centring rounds every coordinate
+        part[i, j] = _pair_distances(X, others, i + rows.start, j)  # not centred: centring rounds every coordinate
     return result
 
 
 def _pair_distances(X: Points, Z: Points, i: NDArray[np.intp], j: NDArray[np.intp]) -> Matrix:
     """|x_i - z_j|^2 by differences, for the pairs (i, j) given."""
     result = np.empty(len(i))
-    step = max(1, _CHUNK // X.shape[1]) if not sp.issparse(X) else 1 << 15
-    for start in range(0, len(i), step):
-        here = slice(start, start + step)
+    for here in row_blocks(len(i), _SPARSE_WIDTH if sp.issparse(X) else X.shape[1], _CHUNK):
         left, right = X[i[here]], Z[j[here]]
         if sp.issparse(left) and not sp.issparse(right):
             left = left.toarray()

@@ -2,28 +2,30 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer import dense
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.kernels.base import DotProduct, Kernel
-from mercer.kernels.distances import product, squared_norms
-from mercer.kernels.points import Matrix, Points, nonnegative, positive, real, whole
+from mercer.kernels.checks import Matrix, Points, nonnegative, positive, real, whole
+from mercer.kernels.distances import squared_norms
+from mercer.kernels.pairs import Pairs, Same
 from mercer.kernels.profile import Profile
 
-_NEGATIVE_OFFSET = "a polynomial with a negative offset has a negative coefficient"
+_degree = partial(whole, least=1)
+_offset = partial(nonnegative, reason="a polynomial with a negative offset has a negative coefficient")
 
 
 @dataclass(frozen=True)
 class Linear(DotProduct):
     """<x, z>; the matrix has rank at most d."""
 
-    @property
-    def profile(self) -> Profile:
-        """The profile linear ()."""
+    def _profile(self) -> Profile:
         return Profile("product", "linear")
 
     def _of(self, t: Matrix) -> Matrix:
@@ -36,25 +38,17 @@ class Constant(Kernel):
 
     value: float = 1.0
     _traits = frozenset({"stationary", "isotropic", "dot_product"})
-
-    def __post_init__(self) -> None:
-        self._set(value=nonnegative(self.value, "value", "a constant matrix has eigenvalues 0 and n times its value"))
+    _checks = {"value": partial(nonnegative, reason="a constant matrix has eigenvalues 0 and n times its value")}
 
     def of_distance(self, r: Any, dimension: int) -> Matrix:
         """The value, in the shape of r."""
         return np.full(np.shape(r), self.value)
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return np.full((X.shape[0], X.shape[0] if Z is None else Z.shape[0]), self.value)
+    def _values(self, pairs: Pairs) -> Matrix:
+        return np.full(pairs.shape, self.value)
 
-    def _diagonal(self, X: Points) -> Matrix:
-        return np.full(X.shape[0], self.value)
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        return {"value": np.ones((X.shape[0], X.shape[0] if Z is None else Z.shape[0]))}
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        return {"value": np.ones(X.shape[0])}
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        return {"value": np.ones(pairs.shape)}
 
 
 @dataclass(frozen=True)
@@ -69,16 +63,9 @@ class Polynomial(DotProduct):
     offset: float = 1.0
     gamma: float = 1.0
 
-    def __post_init__(self) -> None:
-        self._set(
-            degree=whole(self.degree, "degree", 1),
-            offset=nonnegative(self.offset, "offset", _NEGATIVE_OFFSET),
-            gamma=positive(self.gamma, "gamma"),
-        )
+    _checks = {"degree": _degree, "offset": _offset, "gamma": positive}
 
-    @property
-    def profile(self) -> Profile:
-        """The profile polynomial (gamma, offset, degree)."""
+    def _profile(self) -> Profile:
         return Profile("product", "polynomial", (self.gamma, self.offset, float(self.degree)))
 
     def features(self, dimension: int) -> int:
@@ -89,7 +76,7 @@ class Polynomial(DotProduct):
     def _of(self, t: Matrix) -> Matrix:
         return np.asarray((self.gamma * t + self.offset) ** self.degree)
 
-    def _slopes(self, t: Matrix) -> dict[str, Matrix]:
+    def _slopes_of(self, t: Matrix) -> dict[str, Matrix]:
         slope = self.degree * (self.gamma * t + self.offset) ** (self.degree - 1)
         return {"offset": slope, "gamma": slope * t}
 
@@ -105,19 +92,15 @@ class Sigmoid(DotProduct):
     gamma: float = 1.0
     offset: float = 0.0
     _order = -1
+    _checks = {"gamma": positive, "offset": real}
 
-    def __post_init__(self) -> None:
-        self._set(gamma=positive(self.gamma, "gamma"), offset=real(self.offset, "offset"))
-
-    @property
-    def profile(self) -> Profile:
-        """The profile sigmoid (gamma, offset)."""
+    def _profile(self) -> Profile:
         return Profile("product", "sigmoid", (self.gamma, self.offset))
 
     def _of(self, t: Matrix) -> Matrix:
         return np.asarray(np.tanh(self.gamma * t + self.offset))
 
-    def _slopes(self, t: Matrix) -> dict[str, Matrix]:
+    def _slopes_of(self, t: Matrix) -> dict[str, Matrix]:
         slope = 1.0 - np.square(np.tanh(self.gamma * t + self.offset))
         return {"gamma": slope * t, "offset": slope}
 
@@ -129,20 +112,19 @@ def _directions(X: Points) -> Points:
     return sp.csr_array(sp.diags_array(inverse) @ X) if sp.issparse(X) else X * inverse[:, None]
 
 
-def _cosines(X: Points, Z: Points | None) -> Matrix:
-    """<x, z> / (|x| |z|), (n, m)."""
-    return product(_directions(X), None if Z is None else _directions(Z))
+def _cosines(pairs: Pairs) -> Matrix:
+    """<x, z> / (|x| |z|)."""
+    if isinstance(pairs, Same):
+        return np.where(pairs.products() > 0.0, 1.0, 0.0)
+    return pairs.mapped(_directions).products()
 
 
 @dataclass(frozen=True)
 class Cosine(Kernel):
     """<x, z> / (|x| |z|); the zero vector, which has no direction, has similarity 0 to everything."""
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return _cosines(X, Z)
-
-    def _diagonal(self, X: Points) -> Matrix:
-        return np.where(squared_norms(X) > 0.0, 1.0, 0.0)
+    def _values(self, pairs: Pairs) -> Matrix:
+        return _cosines(pairs)
 
 
 @dataclass(frozen=True)
@@ -151,22 +133,32 @@ class NormalisedPolynomial(Kernel):
 
     degree: int = 3
     offset: float = 1.0
+    _checks = {"degree": _degree, "offset": _offset}
 
-    def __post_init__(self) -> None:
-        self._set(degree=whole(self.degree, "degree", 1), offset=nonnegative(self.offset, "offset", _NEGATIVE_OFFSET))
+    def _values(self, pairs: Pairs) -> Matrix:
+        return np.asarray((_cosines(pairs) + self.offset) ** self.degree)
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return np.asarray((_cosines(X, Z) + self.offset) ** self.degree)
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        return {"offset": self.degree * (_cosines(pairs) + self.offset) ** (self.degree - 1)}
 
-    def _diagonal(self, X: Points) -> Matrix:
-        return np.asarray((np.where(squared_norms(X) > 0.0, 1.0, 0.0) + self.offset) ** self.degree)
 
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        return {"offset": self.degree * (_cosines(X, Z) + self.offset) ** (self.degree - 1)}
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        ones = np.where(squared_norms(X) > 0.0, 1.0, 0.0)
-        return {"offset": self.degree * (ones + self.offset) ** (self.degree - 1)}
+def _semidefinite(value: Any, name: str) -> tuple[tuple[float, ...], ...]:
+    """The rows of a symmetric positive semidefinite matrix."""
+    try:
+        A = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be a square matrix of numbers; give rows of equal length") from None
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0 or not np.isfinite(A).all():
+        raise InvalidInput(f"{name} must be a square matrix of finite numbers, got shape {A.shape}")
+    if not np.array_equal(A, A.T):
+        raise InvalidInput(f"{name} must be symmetric, or k(x, z) differs from k(z, x); give ({name} + {name}.T) / 2")
+    smallest = float(dense.eigenvalues(A)[0])
+    if smallest < -1e-12 * np.abs(A).max() * len(A):
+        raise NotPositiveDefinite(
+            f"{name} has the negative eigenvalue {smallest:.3g}, so x'{name}z is not positive definite; "
+            f"give a positive semidefinite {name} such as L @ L.T"
+        )
+    return tuple(tuple(map(float, row)) for row in A)
 
 
 @dataclass(frozen=True)
@@ -174,23 +166,7 @@ class Bilinear(Kernel):
     """x' A z with A symmetric positive semidefinite, (d, d): correlated or weighted features."""
 
     A: tuple[tuple[float, ...], ...]
-
-    def __post_init__(self) -> None:
-        try:
-            A = np.array(self.A, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInput("A must be a square matrix of numbers; give rows of equal length") from None
-        if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0 or not np.isfinite(A).all():
-            raise InvalidInput(f"A must be a square matrix of finite numbers, got shape {A.shape}")
-        if not np.array_equal(A, A.T):
-            raise InvalidInput("A must be symmetric, or k(x, z) differs from k(z, x); give (A + A.T) / 2")
-        smallest = float(np.linalg.eigvalsh(A)[0])
-        if smallest < -1e-12 * np.abs(A).max() * len(A):
-            raise NotPositiveDefinite(
-                f"A has the negative eigenvalue {smallest:.3g}, so x'Az is not positive definite; "
-                "give a positive semidefinite A such as L @ L.T"
-            )
-        self._set(A=tuple(tuple(map(float, row)) for row in A))
+    _checks = {"A": _semidefinite}
 
     @property
     def matrix(self) -> NDArray[np.float64]:
@@ -201,11 +177,8 @@ class Bilinear(Kernel):
         """X L with A = L L' by eigenvectors, (n, d): the values are inner products of these, symmetric to the bit."""
         if X.shape[1] != len(self.A):
             raise InvalidInput(f"A is for {len(self.A)} features and the points have {X.shape[1]}; give A (d, d)")
-        eigenvalues, vectors = np.linalg.eigh(self.matrix)
+        eigenvalues, vectors = dense.eigen(self.matrix)
         return np.asarray(X @ (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))))
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return product(self._rotated(X), None if Z is None else self._rotated(Z))
-
-    def _diagonal(self, X: Points) -> Matrix:
-        return squared_norms(self._rotated(X))
+    def _values(self, pairs: Pairs) -> Matrix:
+        return pairs.mapped(self._rotated).products()

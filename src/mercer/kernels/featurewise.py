@@ -4,17 +4,18 @@ They read one column at a time, so that sparse points are never made dense, at a
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
 
 import numpy as np
 
 from mercer.errors import InvalidInput
-from mercer.kernels.algebra import require_definite
-from mercer.kernels.base import Kernel, prefixed
-from mercer.kernels.distances import columns
-from mercer.kernels.points import Matrix, Points, Width, real, whole, width
+from mercer.kernels.algebra import definite_kernel
+from mercer.kernels.base import Kernel
+from mercer.kernels.checks import Matrix, Width, real, whole, width
+from mercer.kernels.pairs import Pairs
+from mercer.parameters import prefixed
 
 
 def b_spline(order: int, u: Matrix) -> Matrix:
@@ -51,39 +52,28 @@ class BSpline(Kernel):
 
     n: int = 1
     sigma: Width = 1.0
-    _traits: ClassVar[frozenset[str]] = frozenset({"stationary", "compact"})
-    _widths: ClassVar[tuple[str, ...]] = ("sigma",)
+    _traits = frozenset({"stationary", "compact"})
+    _checks = {"n": partial(whole, least=0), "sigma": width}
 
-    def __post_init__(self) -> None:
-        self._set(n=whole(self.n, "n", 0), sigma=width(self.sigma, "sigma"))
+    def _support(self, dimension: int | None) -> float | None:
+        # the corner of the box outside of which the kernel is zero
+        return None if dimension is None else math.sqrt(dimension) * (self.n + 1) * float(self.sigma)
 
-    def support_in(self, dimension: int) -> float | None:
-        """sqrt(d) (n + 1) sigma: the corner of the box outside of which the kernel is zero."""
-        return None if self.placeholders else math.sqrt(dimension) * (self.n + 1) * float(self.sigma)
-
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        result = np.ones((X.shape[0], X.shape[0] if Z is None else Z.shape[0]))
-        for x, z in columns(X, Z):
+    def _values(self, pairs: Pairs) -> Matrix:
+        result = np.ones(pairs.shape)
+        for x, z in pairs.columns():
             result *= b_spline(2 * self.n + 1, (x - z) / float(self.sigma))
         return result
 
-    def _diagonal(self, X: Points) -> Matrix:
-        peak = b_spline(2 * self.n + 1, np.zeros(1))[0]
-        return np.full(X.shape[0], peak ** X.shape[1])
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
         sigma = float(self.sigma)
-        value = np.ones((X.shape[0], X.shape[0] if Z is None else Z.shape[0]))
-        slope = np.zeros_like(value)
-        for x, z in columns(X, Z):
+        value, slope = np.ones(pairs.shape), np.zeros(pairs.shape)
+        for x, z in pairs.columns():
             u = (x - z) / sigma
             factor = b_spline(2 * self.n + 1, u)
             slope = slope * factor + value * b_spline_slope(2 * self.n + 1, u) * np.abs(u) / sigma
             value *= factor
         return {"sigma": slope}
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        return {"sigma": np.zeros(X.shape[0])}
 
 
 @dataclass(frozen=True)
@@ -98,9 +88,7 @@ class Spline(Kernel):
 
     degree: int = 1
     lower: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._set(degree=whole(self.degree, "degree", 1), lower=real(self.lower, "lower"))
+    _checks = {"degree": partial(whole, least=1), "lower": real}
 
     def _factor(self, x: Matrix, z: Matrix) -> Matrix:
         u, v = x - self.lower, z - self.lower
@@ -116,16 +104,10 @@ class Spline(Kernel):
             result = result + math.comb(q, r) / (2 * q - r + 1) * least ** (2 * q - r + 1) * gap**r
         return np.asarray(result)
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        result = np.ones((X.shape[0], X.shape[0] if Z is None else Z.shape[0]))
-        for x, z in columns(X, Z):
+    def _values(self, pairs: Pairs) -> Matrix:
+        result = np.ones(pairs.shape)
+        for x, z in pairs.columns():
             result *= self._factor(x, z)
-        return result
-
-    def _diagonal(self, X: Points) -> Matrix:
-        result = np.ones(X.shape[0])
-        for x, _ in columns(X, None):
-            result *= self._factor(x[:, 0], x[:, 0])
         return result
 
 
@@ -139,43 +121,32 @@ class ANOVA(Kernel):
 
     kernel: Kernel
     degree: int = 2
+    _checks = {"kernel": partial(definite_kernel, operation="ANOVA"), "degree": partial(whole, least=1)}
 
     def __post_init__(self) -> None:
-        require_definite(self.kernel, "kernel", "ANOVA")
+        super().__post_init__()
         if self.kernel.objects:
             raise InvalidInput(f"{self.kernel!r} works on objects, which have no features; use a kernel on vectors")
-        self._set(degree=whole(self.degree, "degree", 1))
 
     @property
-    def stationary(self) -> bool:
-        """As the inner kernel."""
-        return self.kernel.stationary
+    def traits(self) -> frozenset[str]:
+        """Stationary where the inner kernel is."""
+        return self.kernel.traits & {"stationary"}
 
-    def _refuse_few(self, X: Points) -> None:
-        if X.shape[1] < self.degree:
+    def _features(self, pairs: Pairs) -> Iterator[Pairs]:
+        """The pairs, feature by feature, where there are enough of them."""
+        if pairs.dimension < self.degree:
             raise InvalidInput(
-                f"degree={self.degree} needs at least as many features, and the points have {X.shape[1]}; lower degree"
+                f"degree={self.degree} needs at least as many features, and the points have {pairs.dimension}; lower "
+                "degree"
             )
+        return pairs.features()
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        self._refuse_few(X)
-        return _symmetric(((self.kernel._matrix(x, z.T), {}) for x, z in columns(X, Z)), self.degree)[0]
+    def _values(self, pairs: Pairs) -> Matrix:
+        return _symmetric(((self.kernel._values(one), {}) for one in self._features(pairs)), self.degree)[0]
 
-    def _diagonal(self, X: Points) -> Matrix:
-        self._refuse_few(X)
-        inner = self.kernel
-        return _symmetric(((inner._diagonal(inner._prepare(x)), {}) for x, _ in columns(X, None)), self.degree)[0]
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        self._refuse_few(X)
-        parts = ((self.kernel._matrix(x, z.T), self.kernel._slopes_of(x, z.T)) for x, z in columns(X, Z))
-        return prefixed("kernel", _symmetric(parts, self.degree)[1])
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        self._refuse_few(X)
-        inner = self.kernel
-        prepared = (inner._prepare(x) for x, _ in columns(X, None))
-        parts = ((inner._diagonal(x), inner._diagonal_derivatives(x)) for x in prepared)
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        parts = ((self.kernel._values(one), self.kernel._slopes(one)) for one in self._features(pairs))
         return prefixed("kernel", _symmetric(parts, self.degree)[1])
 
 

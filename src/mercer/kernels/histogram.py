@@ -1,49 +1,45 @@
 """Kernels on histograms, that is on points with no negative feature: chi-square and intersection."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
-from mercer.kernels.distances import columns, merged
-from mercer.kernels.points import Matrix, Points, Width, prepare, width
-
-
-def _sums(X: Points) -> Matrix:
-    """sum_p x_p, (n,)."""
-    return np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+from mercer.kernels.checks import Matrix, Width, width
+from mercer.kernels.distances import row_sums
+from mercer.kernels.pairs import Pairs, Same
 
 
 class _Histogram(Kernel):
     """A kernel on points without negative features."""
 
-    def _prepare(self, X: Any) -> Points:
-        return _nonnegative(prepare(X, "X"), "X", self)
+    def _values(self, pairs: Pairs) -> Matrix:
+        return self._of(self._histograms(pairs))
 
-    def _matrix(self, X: Any, Z: Any) -> Matrix:
-        return super()._matrix(self._prepare(X), None if Z is None else _nonnegative(prepare(Z, "Z"), "Z", self))
+    @abstractmethod
+    def _of(self, pairs: Pairs) -> Matrix:
+        """The kernel at pairs of histograms."""
 
-    def _slopes_of(self, X: Any, Z: Any) -> dict[str, Matrix]:
-        return super()._slopes_of(self._prepare(X), None if Z is None else _nonnegative(prepare(Z, "Z"), "Z", self))
+    def _histograms(self, pairs: Pairs) -> Pairs:
+        """The pairs, refused where a feature is negative."""
+        for points, name in zip(pairs.points, "XZ", strict=True):
+            if points is not None and (points.data if sp.issparse(points) else points).min(initial=0.0) < 0.0:
+                kind = type(self).__name__
+                raise InvalidInput(
+                    f"{name} has negative values, and {kind} compares histograms; shift or count the features"
+                )
+        return pairs
 
 
-def _nonnegative(X: Points, name: str, kernel: Kernel) -> Points:
-    if (X.data if sp.issparse(X) else X).min(initial=0.0) < 0.0:
-        raise InvalidInput(
-            f"{name} has negative values, and {type(kernel).__name__} compares histograms; shift or count the features"
-        )
-    return X
-
-
-def _chi_square(X: Points, Z: Points | None) -> Matrix:
-    """sum_p (x_p - z_p)^2 / (x_p + z_p), (n, m), where 0/0 counts as 0."""
-    if sp.issparse(X) or sp.issparse(Z):
-        return merged("chi_square", X, Z)
-    result = np.zeros((X.shape[0], X.shape[0] if Z is None else Z.shape[0]))
-    for x, z in columns(X, Z):
+def _chi_square(pairs: Pairs) -> Matrix:
+    """sum_p (x_p - z_p)^2 / (x_p + z_p), where 0/0 counts as 0."""
+    if pairs.sparse or isinstance(pairs, Same):
+        return pairs.merged("chi_square")
+    result = np.zeros(pairs.shape)
+    for x, z in pairs.columns():
         total = x + z
         result += np.square(x - z) / np.where(total > 0.0, total, 1.0)
     return result
@@ -54,23 +50,14 @@ class ChiSquare(_Histogram):
     """exp(-1/sigma sum_p (x_p - z_p)^2 / (x_p + z_p)), x, z >= 0; scikit-learn's gamma is 1 / sigma."""
 
     sigma: Width = 1.0
-    _widths: ClassVar[tuple[str, ...]] = ("sigma",)
+    _checks = {"sigma": width}
 
-    def __post_init__(self) -> None:
-        self._set(sigma=width(self.sigma, "sigma"))
+    def _of(self, pairs: Pairs) -> Matrix:
+        return np.asarray(np.exp(-_chi_square(pairs) / float(self.sigma)))
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return np.asarray(np.exp(-_chi_square(X, Z) / float(self.sigma)))
-
-    def _diagonal(self, X: Points) -> Matrix:
-        return np.ones(X.shape[0])
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        distance = _chi_square(X, Z) / float(self.sigma)
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        distance = _chi_square(self._histograms(pairs)) / float(self.sigma)
         return {"sigma": np.exp(-distance) * distance / float(self.sigma)}
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        return {"sigma": np.zeros(X.shape[0])}
 
 
 @dataclass(frozen=True)
@@ -80,13 +67,9 @@ class AdditiveChiSquare(_Histogram):
     From 4xz/(x + z) = x + z - (x - z)^2/(x + z).
     """
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        left = _sums(X)
-        right = left if Z is None else _sums(Z)
-        return 0.5 * (left[:, None] + right[None, :] - _chi_square(X, Z))
-
-    def _diagonal(self, X: Points) -> Matrix:
-        return _sums(X)
+    def _of(self, pairs: Pairs) -> Matrix:
+        left, right = pairs.each(lambda same: row_sums(same.points[0]))
+        return 0.5 * (left + right - _chi_square(pairs))
 
 
 @dataclass(frozen=True)
@@ -96,26 +79,20 @@ class ChiSquareDistance(_Histogram):
     It is scikit-learn's "additive_chi2".
     """
 
-    _order: ClassVar[int] = 1
+    _order = 1
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return -_chi_square(X, Z)
-
-    def _diagonal(self, X: Points) -> Matrix:
-        return np.zeros(X.shape[0])
+    def _of(self, pairs: Pairs) -> Matrix:
+        return -_chi_square(pairs)
 
 
 @dataclass(frozen=True)
 class HistogramIntersection(_Histogram):
     """sum_p min(x_p, z_p), x, z >= 0: the mass two histograms share."""
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        if sp.issparse(X) or sp.issparse(Z):
-            return merged("smaller", X, Z)
-        result = np.zeros((X.shape[0], X.shape[0] if Z is None else Z.shape[0]))
-        for x, z in columns(X, Z):
+    def _of(self, pairs: Pairs) -> Matrix:
+        if pairs.sparse or isinstance(pairs, Same):
+            return pairs.merged("smaller")
+        result = np.zeros(pairs.shape)
+        for x, z in pairs.columns():
             result += np.minimum(x, z)
         return result
-
-    def _diagonal(self, X: Points) -> Matrix:
-        return _sums(X)

@@ -10,6 +10,7 @@ packages is 1 / (2 sigma^2), and the Gaussian exp(-r^2 / s^2) of Hamers (2004) h
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +18,9 @@ import numpy as np
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, Radial
 from mercer.kernels.bessel import log_bessel_k, log_matern
-from mercer.kernels.distances import columns, manhattan, scaled, squared_distances
-from mercer.kernels.points import Matrix, Points, Width, Widths, positive, width, widths
+from mercer.kernels.checks import Matrix, Width, Widths, positive, width, widths
+from mercer.kernels.distances import scaled
+from mercer.kernels.pairs import Pairs
 from mercer.kernels.profile import Profile
 
 
@@ -29,7 +31,7 @@ class _LengthScaled(Radial):
     """
 
     sigma: Widths
-    _widths = ("sigma",)
+    _checks = {"sigma": widths}
 
     @abstractmethod
     def _shape(self, q: Matrix) -> Matrix:
@@ -44,64 +46,46 @@ class _LengthScaled(Radial):
         return {}
 
     @property
-    def isotropic(self) -> bool:
-        """Whether one width serves all features."""
-        return not isinstance(self.sigma, tuple)
+    def traits(self) -> frozenset[str]:
+        """Stationary, and isotropic where one width serves all features."""
+        return self._traits - {"isotropic"} if isinstance(self.sigma, tuple) else self._traits
 
     def _of(self, q: Matrix, dimension: int) -> Matrix:
         if isinstance(self.sigma, tuple):
             raise InvalidInput("a kernel with one width per feature is not a function of the distance alone")
         return self._shape(q / float(self.sigma) ** 2)
 
-    def _scale(self, dimension: int) -> Matrix:
-        """1 / sigma_p for every feature, (d,)."""
-        if isinstance(self.sigma, tuple) and len(self.sigma) != dimension:
-            raise InvalidInput(
-                f"sigma holds {len(self.sigma)} widths and the points have {dimension} features; give one width per "
-                "feature, or a single number"
-            )
-        return np.broadcast_to(1.0 / np.asarray(self.sigma, dtype=np.float64), (dimension,))
-
-    def _scaled_distances(self, X: Points, Z: Points | None) -> Matrix:
+    def _scaled_distances(self, pairs: Pairs) -> Matrix:
         if not isinstance(self.sigma, tuple):
-            q = squared_distances(X, Z)
+            q = pairs.squared_distances()
             q /= float(self.sigma) ** 2
             return q
-        scale = self._scale(X.shape[1])
-        return squared_distances(scaled(X, scale), None if Z is None else scaled(Z, scale))
+        if len(self.sigma) != pairs.dimension:
+            raise InvalidInput(
+                f"sigma holds {len(self.sigma)} widths and the points have {pairs.dimension} features; give one width "
+                "per feature, or a single number"
+            )
+        scale = 1.0 / np.asarray(self.sigma, dtype=np.float64)
+        return pairs.mapped(lambda X: scaled(X, scale)).squared_distances()
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return self._shape(self._scaled_distances(X, Z))
+    def _values(self, pairs: Pairs) -> Matrix:
+        return self._shape(self._scaled_distances(pairs))
 
-    def _diagonal(self, X: Points) -> Matrix:
-        self._scale(X.shape[1])
-        return np.ones(X.shape[0])
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        q = self._scaled_distances(X, Z)
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        q = self._scaled_distances(pairs)
         slope = self._shape_slope(q)
         if isinstance(self.sigma, tuple):
-            by_width = np.stack(
-                [
-                    slope * (-2.0 / sigma**3) * np.square(x - z)
-                    for sigma, (x, z) in zip(self.sigma, columns(X, Z), strict=True)
-                ]
-            )
+            squares = (np.square(x - z) for x, z in pairs.columns())
+            by_width = np.stack([slope * (-2.0 / sigma**3) * square for sigma, square in zip(self.sigma, squares)])
         else:
             by_width = slope * q * (-2.0 / float(self.sigma))
         return {"sigma": by_width} | self._shape_parameters(q)
 
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        n = X.shape[0]
-        shape = (len(self.sigma), n) if isinstance(self.sigma, tuple) else (n,)
-        return {"sigma": np.zeros(shape)} | {name: np.zeros(n) for name in self._shape_parameters(np.zeros(1))}
-
-    def _profile(self, name: str, leading: tuple[float, ...], per_sigma: bool) -> Profile:
-        """Profile of that name with parameters `leading`, then sigma or (per_sigma) 1/sigma."""
+    def _scaled_profile(self, name: str, parameters: Callable[[float], tuple[float, ...]]) -> Profile:
+        """Profile of that name with the parameters for a width; several widths scale the features, which leaves 1."""
         if isinstance(self.sigma, tuple):
-            return Profile("squared_distance", name, (*leading, 1.0), 1.0 / np.asarray(self.sigma))
-        sigma = float(self.sigma)
-        return Profile("squared_distance", name, (*leading, 1.0 / sigma if per_sigma else sigma))
+            return Profile("squared_distance", name, parameters(1.0), 1.0 / np.asarray(self.sigma))
+        return Profile("squared_distance", name, parameters(float(self.sigma)))
 
 
 @dataclass(frozen=True)
@@ -112,9 +96,6 @@ class Gaussian(_LengthScaled):
     """
 
     sigma: Widths = 1.0
-
-    def __post_init__(self) -> None:
-        self._set(sigma=widths(self.sigma, "sigma"))
 
     @classmethod
     def from_gamma(cls, gamma: float) -> "Gaussian":
@@ -128,14 +109,8 @@ class Gaussian(_LengthScaled):
             return 0.5 / self.sigma**2
         raise InvalidInput(f"gamma is defined for one numeric width, not for sigma={self.sigma!r}")
 
-    @property
-    def profile(self) -> Profile | None:
-        """The profile gaussian (gamma,)."""
-        if self.placeholders:
-            return None
-        if isinstance(self.sigma, tuple):
-            return Profile("squared_distance", "gaussian", (0.5,), 1.0 / np.asarray(self.sigma))
-        return Profile("squared_distance", "gaussian", (self.gamma,))
+    def _profile(self) -> Profile:
+        return self._scaled_profile("gaussian", lambda sigma: (0.5 / sigma**2,))
 
     def _shape(self, q: Matrix) -> Matrix:
         values = -0.5 * q
@@ -151,13 +126,8 @@ class Exponential(_LengthScaled):
 
     sigma: Widths = 1.0
 
-    def __post_init__(self) -> None:
-        self._set(sigma=widths(self.sigma, "sigma"))
-
-    @property
-    def profile(self) -> Profile | None:
-        """The profile exponential (1 / sigma,)."""
-        return None if self.placeholders else self._profile("exponential", (), per_sigma=True)
+    def _profile(self) -> Profile:
+        return self._scaled_profile("exponential", lambda sigma: (1.0 / sigma,))
 
     def _shape(self, q: Matrix) -> Matrix:
         return np.asarray(np.exp(-np.sqrt(q)))
@@ -179,14 +149,11 @@ class Matern(_LengthScaled):
     sigma: Widths = 1.0
     nu: float = 1.5
 
-    def __post_init__(self) -> None:
-        self._set(sigma=widths(self.sigma, "sigma"), nu=positive(self.nu, "nu"))
+    _checks = {"sigma": widths, "nu": positive}
 
-    @property
-    def profile(self) -> Profile | None:
-        """The profile exponential, matern32 or matern52 (1 / sigma,) for the three smoothnesses with a closed form."""
-        name = {0.5: "exponential", 1.5: "matern32", 2.5: "matern52"}.get(self.nu)
-        return None if name is None or self.placeholders else self._profile(name, (), per_sigma=True)
+    def _profile(self) -> Profile | None:
+        name = {0.5: "exponential", 1.5: "matern32", 2.5: "matern52"}.get(self.nu)  # those with a closed form
+        return None if name is None else self._scaled_profile(name, lambda sigma: (1.0 / sigma,))
 
     def _shape(self, q: Matrix) -> Matrix:
         t = np.sqrt(2.0 * self.nu * q)
@@ -219,13 +186,10 @@ class RationalQuadratic(_LengthScaled):
     sigma: Widths = 1.0
     alpha: float = 1.0
 
-    def __post_init__(self) -> None:
-        self._set(sigma=widths(self.sigma, "sigma"), alpha=positive(self.alpha, "alpha"))
+    _checks = {"sigma": widths, "alpha": positive}
 
-    @property
-    def profile(self) -> Profile | None:
-        """The profile rational_quadratic (alpha, sigma)."""
-        return None if self.placeholders else self._profile("rational_quadratic", (self.alpha,), per_sigma=False)
+    def _profile(self) -> Profile:
+        return self._scaled_profile("rational_quadratic", lambda sigma: (self.alpha, sigma))
 
     def _shape(self, q: Matrix) -> Matrix:
         return np.asarray(np.exp(-self.alpha * np.log1p(q / (2.0 * self.alpha))))
@@ -239,38 +203,24 @@ class RationalQuadratic(_LengthScaled):
         return {"alpha": np.exp(-self.alpha * logarithm) * (u / (1.0 + u) - logarithm)}
 
 
-class _Additive(Kernel):
-    """A stationary kernel with k(x, x) = 1 that is not a function of the Euclidean distance."""
-
-    _traits = frozenset({"stationary"})
-
-    def _diagonal(self, X: Points) -> Matrix:
-        return np.ones(X.shape[0])
-
-    def _diagonal_derivatives(self, X: Points) -> dict[str, Matrix]:
-        return {name: np.zeros(X.shape[0]) for name in self.parameters}
-
-
 @dataclass(frozen=True)
-class Laplacian(_Additive):
+class Laplacian(Kernel):
     """exp(-sum_p |x_p - z_p| / sigma), the L1 distance; scikit-learn's gamma is 1 / sigma."""
 
     sigma: Width = 1.0
-    _widths = ("sigma",)
+    _traits = frozenset({"stationary"})
+    _checks = {"sigma": width}
 
-    def __post_init__(self) -> None:
-        self._set(sigma=width(self.sigma, "sigma"))
+    def _values(self, pairs: Pairs) -> Matrix:
+        return np.asarray(np.exp(-pairs.manhattan() / float(self.sigma)))
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        return np.asarray(np.exp(-manhattan(X, Z) / float(self.sigma)))
-
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
-        distance = manhattan(X, Z) / float(self.sigma)
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
+        distance = pairs.manhattan() / float(self.sigma)
         return {"sigma": np.exp(-distance) * distance / float(self.sigma)}
 
 
 @dataclass(frozen=True)
-class Periodic(_Additive):
+class Periodic(Kernel):
     """exp(-2 / sigma^2 sum_p sin^2(pi (x_p - z_p) / period)): repeats in every feature with the same period.
 
     The sum over features makes it a product of kernels on the circle, positive definite in every dimension; the form
@@ -279,20 +229,18 @@ class Periodic(_Additive):
 
     period: float = 1.0
     sigma: Width = 1.0
-    _widths = ("sigma",)
+    _traits = frozenset({"stationary"})
+    _checks = {"period": positive, "sigma": width}
 
-    def __post_init__(self) -> None:
-        self._set(period=positive(self.period, "period"), sigma=width(self.sigma, "sigma"))
-
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        total = sum(np.square(np.sin(np.pi / self.period * (x - z))) for x, z in columns(X, Z))
+    def _values(self, pairs: Pairs) -> Matrix:
+        total = sum(np.square(np.sin(np.pi / self.period * (x - z))) for x, z in pairs.columns())
         return np.asarray(np.exp(-2.0 / float(self.sigma) ** 2 * total))
 
-    def _derivatives(self, X: Points, Z: Points | None) -> dict[str, Matrix]:
+    def _slopes(self, pairs: Pairs) -> dict[str, Matrix]:
         sigma = float(self.sigma)
-        total = np.zeros((X.shape[0], X.shape[0] if Z is None else Z.shape[0]))
-        turning = np.zeros_like(total)  # sum_p (x_p - z_p) sin(2 phase_p), from the derivative of sin^2
-        for x, z in columns(X, Z):
+        total = np.zeros(pairs.shape)
+        turning = np.zeros(pairs.shape)  # sum_p (x_p - z_p) sin(2 phase_p), from the derivative of sin^2
+        for x, z in pairs.columns():
             phase = np.pi / self.period * (x - z)
             total += np.square(np.sin(phase))
             turning += (x - z) * np.sin(2.0 * phase)

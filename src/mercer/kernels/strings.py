@@ -2,15 +2,16 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel
-from mercer.kernels.distances import product, squared_norms
-from mercer.kernels.points import Matrix, Points, whole
+from mercer.kernels.checks import Matrix, Points, whole
+from mercer.kernels.pairs import Pairs
 
 
 @dataclass(frozen=True)
@@ -23,23 +24,8 @@ class Spectrum(Kernel):
     """
 
     p: int = 3
-    _traits: ClassVar[frozenset[str]] = frozenset({"objects"})
-
-    def __post_init__(self) -> None:
-        self._set(p=whole(self.p, "p", 1))
-
-    def _prepare(self, X: Any) -> Points:
-        return self._strings(X, "X")
-
-    def _strings(self, X: Any, name: str) -> list[str]:
-        if isinstance(X, (str, bytes)):
-            raise InvalidInput(f"{name} is one string; give a sequence of strings, for instance [{name}]")
-        strings = np.ravel(X).tolist() if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 else list(X)
-        wrong = next((item for item in strings if not isinstance(item, str)), None)
-        if not strings or wrong is not None:
-            found = "it is empty" if not strings else f"it holds {type(wrong).__name__}"
-            raise InvalidInput(f"{name} must be a non-empty sequence of strings, and {found}; decode or convert it")
-        return strings
+    _traits = frozenset({"objects"})
+    _checks = {"p": partial(whole, least=1)}
 
     def counts(self, strings: list[str]) -> Points:
         """Counts of the substrings of length p, CSR (n, number of different substrings)."""
@@ -56,17 +42,19 @@ class Spectrum(Kernel):
             (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int64), starts), shape=shape
         )
 
-    def _matrix(self, X: Any, Z: Any) -> Matrix:
-        return self._evaluate(self._strings(X, "X"), None if Z is None else self._strings(Z, "Z"))
+    def _values(self, pairs: Pairs) -> Matrix:
+        left, right = _strings(pairs.X, "X"), [] if pairs.Z is None else _strings(pairs.Z, "Z")
+        both = self.counts(left + right)
+        return pairs.of(both[: len(left)], both[len(left) :] if right else None).products()
 
-    def _slopes_of(self, X: Any, Z: Any) -> dict[str, Matrix]:
-        return {}
 
-    def _evaluate(self, X: Points, Z: Points | None) -> Matrix:
-        if Z is None:
-            return product(self.counts(X), None)
-        both = self.counts(X + Z)
-        return product(both[: len(X)], both[len(X) :])
-
-    def _diagonal(self, X: Points) -> Matrix:
-        return squared_norms(self.counts(X))
+def _strings(X: Any, name: str) -> list[str]:
+    """A sequence of strings, also as one column of a matrix."""
+    if isinstance(X, (str, bytes)):
+        raise InvalidInput(f"{name} is one string; give a sequence of strings, for instance [{name}]")
+    strings = np.ravel(X).tolist() if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 else list(X)
+    wrong = next((item for item in strings if not isinstance(item, str)), None)
+    if not strings or wrong is not None:
+        found = "it is empty" if not strings else f"it holds {type(wrong).__name__}"
+        raise InvalidInput(f"{name} must be a non-empty sequence of strings, and {found}; decode or convert it")
+    return strings

@@ -16,15 +16,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.errors import Advice, InvalidInput
-from mercer.estimation.similarity import is_linear
-from mercer.estimation.validation import take
 from mercer.gram import Gram
-from mercer.gram.memory import budget
-from mercer.kernels import Kernel, median_sigma
+from mercer.kernels import Kernel
+from mercer.machine.arguments import is_linear, take
+from mercer.resources import Resources, budget
 from mercer.selection.descent import SurfacePoint, search
 from mercer.selection.families import family_of
 from mercer.selection.leave_one_out import LeaveOneOut
 from mercer.selection.regularisation_path import Path, default_values, linear_path, regularisation_path
+from mercer.solvers.monitor import Monitor
 
 Array = NDArray[np.float64]
 
@@ -44,19 +44,19 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Task:
+class LeastSquaresTask:
     """What a machine wants chosen: targets Y (n, k), weights (n,) or None, border (n, q), constant of the bias."""
 
     Y: Array
     weights: Array | None
     border: Array
     constant: float
-    memory: int | str | None
+    resources: Resources
 
-    def part(self, index: NDArray[np.intp]) -> "Task":
+    def part(self, index: NDArray[np.intp]) -> "LeastSquaresTask":
         """The same for some of the points."""
         weights = None if self.weights is None else self.weights[index]
-        return Task(self.Y[index], weights, self.border[index], self.constant, self.memory)
+        return LeastSquaresTask(self.Y[index], weights, self.border[index], self.constant, self.resources)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -64,29 +64,15 @@ class Task:
         return {"weights": self.weights, "border": self.border, "constant": self.constant}
 
 
-def with_median(kernel: Kernel, X: Any) -> Kernel:
-    """The kernel with every width that follows the rule "median" set."""
-    names = [name for name, rule in kernel.placeholders.items() if rule == "median"]
-    if not names:
-        return kernel
-    sigma = median_sigma(X)
-    return kernel.with_parameters(**dict.fromkeys(names, sigma))
-
-
-def choose(kernel: Kernel, C: Any, X: Any, matrix: Any, task: Task) -> Chosen:
+def choose(
+    kernel: Kernel, C: Any, X: Any, matrix: Any, task: LeastSquaresTask, monitor: Monitor | None = None
+) -> Chosen:
     """Kernel and C for points X (n, d), or for a given matrix (n, n)."""
-    kernel = kernel if matrix is not None else with_median(kernel, X)
     if kernel.placeholders:
-        return _by_descent(kernel, C, X, task)
+        return by_descent(kernel, C, X, task, monitor)
     if not isinstance(C, str) and np.ndim(C) == 0:
         return Chosen(kernel, float(C), None, (), None)
-    return _by_path(kernel, C, X, matrix, task)
-
-
-def settled(kernel: Kernel, C: Any, X: Any, matrix: Any, task: Task) -> Kernel:
-    """The kernel with all its widths, those to be chosen by leave-one-out from the exact machine."""
-    kernel = kernel if matrix is not None else with_median(kernel, X)
-    return _by_descent(kernel, C, X, task).kernel if kernel.placeholders else kernel
+    return _by_path(kernel, C, X, matrix, task, monitor)
 
 
 def linear_features(kernel: Kernel, X: Any, constant: float) -> Array | None:
@@ -98,12 +84,12 @@ def linear_features(kernel: Kernel, X: Any, constant: float) -> Array | None:
     return np.hstack([features, np.full((len(features), 1), np.sqrt(constant))]) if constant else features
 
 
-def _by_descent(kernel: Kernel, C: Any, X: Any, task: Task) -> Chosen:
+def by_descent(kernel: Kernel, C: Any, X: Any, task: LeastSquaresTask, monitor: Monitor | None) -> Chosen:
     """Widths, and C unless it is a number."""
     if np.ndim(C) > 0:
         raise InvalidInput("C must be a number, 'loo' or 'gcv' where the kernel's width is chosen by leave-one-out.")
     fixed = None if isinstance(C, str) else float(C)
-    largest = _limit(len(task.Y), task.memory, matrices=6)
+    largest = _limit(len(task.Y), task.resources.memory, matrices=6)
     _advise(len(task.Y), largest)
     found = search(
         family_of(kernel, X),
@@ -112,28 +98,30 @@ def _by_descent(kernel: Kernel, C: Any, X: Any, task: Task) -> Chosen:
         criterion="gcv" if C == "gcv" else "loo",
         largest=largest,
         sample=min(800, largest),
+        monitor=monitor,
         **task.options,
     )
     return Chosen(found.kernel, found.C, found.leave_one_out, found.surface, None)
 
 
-def _by_path(kernel: Kernel, C: Any, X: Any, matrix: Any, task: Task) -> Chosen:
+def _by_path(kernel: Kernel, C: Any, X: Any, matrix: Any, task: LeastSquaresTask, monitor: Monitor | None) -> Chosen:
     """C alone."""
     n = len(task.Y)
     criterion: Any = "gcv" if isinstance(C, str) and C == "gcv" else "loo"
     features = None if matrix is not None else linear_features(kernel, X, task.constant)
     if features is not None:
         values = _values(C, float(np.mean(np.einsum("ij,ij->i", features, features))) - task.constant)
-        path = linear_path(features, task.Y, values, weights=task.weights, border=task.border, criterion=criterion)
+        given: dict[str, Any] = {"weights": task.weights, "border": task.border, "monitor": monitor}
+        path = linear_path(features, task.Y, values, criterion=criterion, **given)
         return _from_path(kernel, path, n)
-    largest = _limit(n, task.memory, matrices=4)
+    largest = _limit(n, task.resources.memory, matrices=4)
     if n > largest:
         _advise(n, largest)
         index = np.sort(np.random.default_rng(0).choice(n, largest, replace=False))
         matrix = None if matrix is None else matrix[np.ix_(index, index)]
         X, task = (X if X is None else take(X, index)), task.part(index)
     own = matrix is None
-    K = Gram(kernel, X, storage="streamed", memory=task.memory).dense() if own else matrix
+    K = Gram(kernel, X, storage="streamed", memory=task.resources.memory).dense() if own else matrix
     values = _values(C, float(np.mean(np.diagonal(K))))
     path = regularisation_path(
         K,
@@ -142,6 +130,7 @@ def _by_path(kernel: Kernel, C: Any, X: Any, matrix: Any, task: Task) -> Chosen:
         criterion=criterion,
         projected=kernel.conditional_order > 0,
         overwrite=own,
+        monitor=monitor,
         **task.options,
     )
     return _from_path(kernel, path, n)

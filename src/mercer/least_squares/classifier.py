@@ -5,6 +5,7 @@ least-squares classification, Rifkin 2002, chapter 3; least-squares support vect
 1999, which is the same with a free bias).
 """
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,13 +15,15 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer.errors import InvalidInput
-from mercer.estimation.weights import class_weights, point_weights, sample_weights
-from mercer.least_squares.machine import Array, Basis, LeastSquaresMachine
+from mercer.least_squares.machine import GIVEN, Array, LeastSquaresMachine
+from mercer.machine.arguments import class_weights, classes_of, kind_of, point_weights, sample_weights, training_data
+from mercer.machine.fitted_state import Labels, State, Values
 from mercer.selection.bounds.leave_one_out import possible_errors
 from mercer.selection.bounds.multiclass import one_versus_all, possible_class_errors
 
 
-class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Least-squares support vector classification, also known as regularised least-squares classification.
 
         min 1/2 ||f||^2 + C/2 sum_i w_i (y_i - f(x_i) - b)^2,    y_i = +-1
@@ -30,8 +33,8 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
     C : a positive number (large means little regularisation; infinity interpolates), or how to choose it: "loo" by
         exact leave-one-out, "gcv" by generalised cross-validation, or a list of values to choose from by leave-one-out.
     kernel, degree, gamma, coef0
-        As in scikit-learn; `kernel` may also be a Kernel object, such as Gaussian(sigma="loo"), whose width is then
-        chosen by leave-one-out together with C.
+        As in scikit-learn; gamma = "scale" counts rows by sample weight.  `kernel` may also be a Kernel object, such as
+        Gaussian(sigma="loo"), whose width is then chosen by leave-one-out together with C.
     bias : "free" (or True), "none" (or False), or "penalised" (by 1/2 b^2).
     basis : function of X (n, d) that returns (n, q) columns outside the penalty: the semiparametric part.
     class_weight : as in scikit-learn.
@@ -39,10 +42,13 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
         to let size and memory decide.
     solver : "auto", or the name of one of mercer.solvers, such as "cholesky" or "conjugate_gradient".
     tol : relative duality gap at which an iterative solver stops.
-    max_time : seconds after which it stops anyway.
+    max_iter : most iterations of it; -1 is no limit.  max_time : seconds after which it stops anyway.
+    random_state : seed of landmarks that have none of their own.
     memory : bytes for kernel values, as a number or text like "2 GiB"; None is a quarter of what is free.
     precision : of kernel values, "float64" (the meaning of "auto") or "float32".
-    n_jobs : threads.
+    warm_start : begin an iterative solver from the last solution, for the same points and other parameters.
+    verbose : print a line for every record of the solver.
+    n_jobs : threads, those of BLAS included where it is 1.
 
     Attributes
     ----------
@@ -54,79 +60,50 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
     C_, kernel_ : what was used, given or chosen.
     approximation_, approximation_reason_ : the approximation used, None for the exact machine, and why; with one,
         `dual_coef_` is on the landmarks `support_vectors_`, rows `support_` of X where they are points of it, or it is
-        the weights of the features where `support_vectors_` is None; `feature_map_` computes the features.
+        the weights of the features where `support_vectors_` is empty; `feature_map_` computes the features.
+    support_, support_vectors_ : the points that carry coefficients, all of X for the exact machine.
     loo_predictions_, loo_residuals_ : exact leave-one-out outputs and residuals, (n,) or (n, k).
     loo_error_ : leave-one-out misclassification rate.
     gcv_ : generalised cross-validation.
     loo_surface_ : every point evaluated while parameters were chosen.
     path_ : criteria along C, where C alone was chosen.
     objective_, dual_objective_, gap_ : the certificate, summed over outputs.
-    solver_ : which solver ran and why; stopped_ what ended it; n_iter_, history_, solution_ as in `SVC`.
+    solver_ : which solver ran and why; stopped_ what ended it; n_iter_, history_, solution_, plan_ as in `SVC`.
 
     """
 
-    class_weight: Any
+    class_weight: Any = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LeastSquaresMachine._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
 
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: Any = "free",
-        basis: Basis | None = None,
-        class_weight: Any = None,
-        approximation: Any = None,
-        solver: str = "auto",
-        tol: float = 1e-8,
-        max_time: float | None = None,
-        memory: int | str | None = None,
-        precision: str = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.basis = basis
-        self.class_weight = class_weight
-        self.approximation = approximation
-        self.solver = solver
-        self.tol = tol
-        self.max_time = max_time
-        self.memory = memory
-        self.precision = precision
-        self.n_jobs = n_jobs
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LSSVC":
         """Train on points X (n, d), dense or CSR, and labels y (n,); `sample_weight` (n,) multiplies C."""
-        kind, X, y = self._data(X, y, numeric=False)
+        kind = kind_of(self.kernel, X)
+        X, y = training_data(self, kind, X, y)
         check_classification_targets(y)
-        weights = sample_weights(sample_weight, X)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        counted = sample_weights(sample_weight, X)
+        self.classes_, codes = classes_of(y, counted)
         if len(self.classes_) < 2:
-            raise InvalidInput(f"The number of classes has to be greater than one; got {len(self.classes_)} class")
-        self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
-        weights = point_weights(weights, self.class_weight_, codes)
+            raise InvalidInput("all samples with positive weights belong to the same class; at least two are needed")
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, y, counted)
+        weights = point_weights(counted, self.class_weight_, codes)
         Y = one_versus_all(len(self.classes_))[codes]
-        self._train(kind, X, Y if len(self.classes_) > 2 else Y[:, 1:], weights)
+        self._train(kind, X, Y if len(self.classes_) > 2 else Y[:, 1:], weights, counted)
         return self
 
-    def _publish(self) -> None:
-        binary = len(self.classes_) == 2
-        self.dual_coef_ = self._coefficients[:, 0] if binary else self._coefficients
-        self.basis_coef_ = self._basis_coefficients[:, 0] if binary else self._basis_coefficients
-        self.intercept_ = self._intercepts
+    def _state(self) -> State:
+        return {**super()._state(), "classes_": Labels(), "class_weight_": Values(("classes",))}
+
+    def _expansion_shape(self, outputs: int) -> tuple[int, int]:
+        k = len(self.classes_)
+        return (1, 1) if k == 2 else (k, k)
+
+    def _public(self, dual: Array, intercept: Array) -> tuple[Array, Array]:
+        return dual[0] if len(dual) == 1 else np.ascontiguousarray(dual.T), intercept
 
     def decision_function(self, X: Any) -> Array:
         """Outputs (n,) for two classes, positive for classes_[1]; (n, k) for more."""
@@ -157,7 +134,7 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
         used = weights > 0
         Y, K, ridge = task.Y[used], diagonal[used], 1.0 / (self.C_ * weights[used])
         if self.approximation_ is None:
-            c = self._coefficients[used]
+            c = self._dual_coef_.T[used]
             f = Y - ridge[:, None] * c
         else:
             f = self._values(self._points)[used]
@@ -172,6 +149,6 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]
         if self.approximation_ is not None:
             Z = self._training_features()
             return np.asarray(np.einsum("ij,ij->i", Z, Z))
-        if self.X_fit_ is not None and self._kind != "function":
-            return np.asarray(self.kernel_.diagonal(self.X_fit_), dtype=np.float64)
-        return np.diagonal(self._matrix).astype(np.float64)
+        if self._kind in GIVEN:
+            return np.diagonal(self._matrix).astype(np.float64)
+        return np.asarray(self.kernel_.diagonal(self.support_vectors_), dtype=np.float64)

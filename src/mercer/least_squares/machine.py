@@ -8,34 +8,31 @@ With an `approximation` the same is done for the low-rank kernel K~ = Z Z' of it
 size of the features; the expansion is then on the landmarks.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import threads
-from mercer.errors import BudgetTooSmall, InvalidInput
-from mercer.estimation import advice, prediction, validation
-from mercer.estimation.callbacks import watching
-from mercer.estimation.convergence import warn_if_stopped
-from mercer.estimation.reduction import Machine, Reduction, machine_of, reduce
-from mercer.estimation.similarity import NAMES, Kind, evaluate, gamma_of, is_linear, kind_of
-from mercer.estimation.weights import refuse_negative
-from mercer.gram import Gram
-from mercer.gram.memory import budget, show
-from mercer.kernels import Kernel, Linear, Precomputed, as_kernel
+from mercer.errors import BudgetTooSmall, InvalidInput, NotPositiveDefinite
+from mercer.gram import Gram, GramOperator
+from mercer.kernels import Kernel, Linear
 from mercer.least_squares import choosing, solving, streaming
-from mercer.lowrank.approximations import Approximation
-from mercer.lowrank.feature_map import FeatureMap
+from mercer.machine import advice, arguments, definiteness
+from mercer.machine.approximation import Machine, Reduction, machine_of
+from mercer.machine.arguments import Kind, is_linear, refuse_negative, symmetrised, take
+from mercer.machine.base import KernelMachine
+from mercer.machine.fitted_state import Number, State
+from mercer.machine.outcome import OVERFLOW
+from mercer.machine.training_set import TrainingSet
 from mercer.problems.least_squares import LeastSquares
+from mercer.resources import Resources, budget, show
 from mercer.selection.leave_one_out import LeaveOneOut, leave_one_out, linear_leave_one_out
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
@@ -43,225 +40,210 @@ from mercer.solvers.solution import Solution
 Array = NDArray[np.float64]
 Basis = Callable[[Any], Any]
 
-BIASES = {True: "free", False: "none"}
+GIVEN = ("precomputed", "function")  # kinds of kernel whose matrix is there from the start
+LOST = 1e-2  # a direct solver with a relative gap above this has run out of digits
 
 
-class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class Solved(NamedTuple):
+    """What was chosen, the solution, why this solver, and the operator it worked on, None where there was none."""
+
+    chosen: choosing.Chosen
+    solution: Solution
+    reason: str
+    gram: GramOperator | None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LeastSquaresMachine(KernelMachine):
     """Base of the two machines; see `LSSVC` for the meaning of the parameters."""
 
-    C: Any
-    kernel: Any
-    degree: int
-    gamma: Any
-    coef0: float
-    bias: Any
-    basis: Basis | None
-    approximation: Any
-    solver: str
-    tol: float
-    max_time: float | None
-    memory: int | str | None
-    precision: str
-    n_jobs: int | None
+    C: Any = field(default=1.0, kw_only=False)
+    bias: Any = "free"
+    basis: Basis | None = None
+    solver: str = "auto"
+    tol: float = 1e-8
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelMachine._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right"), StrOptions({"loo", "gcv"}), "array-like"],
-        "kernel": [StrOptions(NAMES), callable],
-        "degree": [Interval(Integral, 0, None, closed="left")],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
         "bias": [StrOptions({"free", "none", "penalised"}), "boolean"],
         "basis": [callable, None],
-        "approximation": [Approximation, StrOptions({"auto"}), None],
         "solver": [StrOptions({"auto", *solving.SOLVERS})],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
-        "memory": [Interval(Integral, 1, None, closed="left"), str, None],
-        "precision": [StrOptions({"auto", "float32", "float64"})],
-        "n_jobs": [Integral, None],
     }
-
-    X_fit_: Any
-    solution_: Solution
-    _coefficients: Array
-    _intercepts: Array
-    _kind: Kind
-    _targets: Array
-    _loo: LeaveOneOut | None
-    _points: Any
-    approximation_: Approximation | None
-    feature_map_: FeatureMap | None
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        given = self.kernel == "precomputed" if isinstance(self.kernel, str) else isinstance(self.kernel, Precomputed)
-        tags.input_tags.pairwise = given
-        tags.input_tags.sparse = not given
-        return tags
 
     # Training --------------------------------------------------------------------------------------------------
 
-    def _train(self, kind: Kind, X: Any, Y: Array, weights: Array | None) -> None:
-        """Fit targets Y (n, k) at checked points X with weights (n,) or None."""
+    def _resources(self) -> Resources:
+        """Linear systems lose digits that a quadratic program keeps: values are float64 unless float32 is asked for."""
+        return Resources(self.memory, "float32" if self.precision == "float32" else "float64", threads=self.n_jobs)
+
+    def _blas(self, n: int) -> AbstractContextManager[None]:
+        return threads.blas_threads(n)
+
+    @property
+    def _bias(self) -> Any:
+        """The kind of bias by its name, also where `bias` is true or false."""
+        return self.bias if isinstance(self.bias, str) else "free" if self.bias else "none"
+
+    def _train(self, kind: Kind, X: Any, Y: Array, weights: Array | None, counted: Array | None) -> None:
+        """Fit targets Y (n, k) at checked points X with weights (n,); gamma="scale" counts rows by `counted` (n,)."""
         if weights is not None:
             refuse_negative(weights)
-        self._kind, self._weights = kind, weights
-        kernel, points, matrix = self._similarity(X)
-        columns = self._basis_columns(X, len(Y))
-        bias: Any = self.bias if isinstance(self.bias, str) else BIASES[bool(self.bias)]
-        border = np.hstack([np.ones((len(Y), 1)), columns]) if bias == "free" else columns
-        task = choosing.Task(Y, weights, border, 1.0 if bias == "penalised" else 0.0, self.memory)
-        with threads.limit(self.n_jobs), watching(self, X, Y, self.max_time) as monitor:
-            if self.approximation is not None:
-                kernel = choosing.settled(kernel, self.C, points, matrix, task)
-            reduction, self.approximation_reason_ = reduce(
-                self.approximation, kind, kernel, points, y=Y, weights=weights, memory=self.memory
-            )
-            self._matrix, self._task, self._targets, self._trained_on = matrix, task, Y, len(Y)
-            if reduction is None:
-                chosen, solution, reason = self._solved(kernel, points, matrix, bias, columns, monitor)
-                self._keep(X, solution)
-            else:
-                chosen, solution, reason = self._train_reduced(reduction, kernel, points, bias, columns, monitor)
-        if kind == "features" and not is_linear(chosen.kernel):
-            advice.on_scales(chosen.kernel, points)
-        self._keep_certificate(chosen, reason, solution)
-        self._publish()
+        n, resources = len(Y), self._resources()
+        columns = self._basis_columns(X, n)
+        bias = self._bias
+        border = np.hstack([np.ones((n, 1)), columns]) if bias == "free" else columns
+        task = choosing.LeastSquaresTask(Y, weights, border, 1.0 if bias == "penalised" else 0.0, resources)
+        with self._watched(X, Y, n) as monitor:
+            kernel = self._resolved(kind, X, counted, searched=True)
+            training = TrainingSet(kind, X, None, self.kernel if kind == "function" else kernel, resources)
+            given = kind in GIVEN
+            matrix, points = (symmetrised(training.points), None) if given else (None, training.points)
+            if self.approximation is not None and kernel.placeholders:
+                kernel = choosing.by_descent(kernel, self.C, points, task, monitor).kernel
+            reduction = self._reduction(kind, kernel, points, Y, weights, resources)
+            previous = getattr(self, "solution_", None) if self.warm_start else None
+            self._matrix: Any = matrix
+            self._task, doubt = task, None
+            self.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
+            with self._explaining(kernel, points):
+                if reduction is None:
+                    found = self._solved(kernel, points, matrix, bias, columns, monitor, previous)
+                    doubt = self._doubt(found.chosen.kernel, points)
+                    c, intercept = found.solution.coefficients, np.asarray(found.solution.bias)
+                    self._keep(training, X, None, np.ascontiguousarray(c.T), intercept)
+                else:
+                    found = self._train_reduced(reduction, kernel, points, bias, columns, monitor, previous)
+        self._finish(found, doubt, resources)
+        if kind == "features" and not is_linear(self.kernel_):
+            advice.on_scales(self.kernel_, points)
+
+    @contextmanager
+    def _explaining(self, kernel: Kernel, points: Any) -> Iterator[None]:
+        """Say what is at fault with the data or the kernel where linear algebra fails."""
+        try:
+            yield
+        except NotPositiveDefinite as error:
+            doubt = None if kernel.placeholders or self.approximation is not None else self._doubt(kernel, points)
+            if doubt is None:
+                raise
+            raise NotPositiveDefinite(f"{error}; {doubt}") from error
+        except (ValueError, ZeroDivisionError) as error:
+            # The answers of LAPACK and its callers to infinite numbers.
+            if isinstance(error, (np.linalg.LinAlgError, ZeroDivisionError)) or "infs or NaNs" in str(error):
+                raise InvalidInput(OVERFLOW) from error
+            raise
+
+    def _doubt(self, kernel: Kernel, points: Any) -> str | None:
+        """Why this machine has no certificate, or None where it has one."""
+        task, matrix = self._task, self._matrix
+        border = task.border
+        if task.weights is not None and not task.weights.all():  # points of weight zero are left out
+            used = np.flatnonzero(task.weights)
+            border = border[used]
+            points, matrix = (points, matrix[np.ix_(used, used)]) if points is None else (take(points, used), None)
+
+        def whole() -> Any:
+            return Gram(kernel, points if matrix is None else matrix, memory=self.memory)
+
+        return definiteness.doubt(kernel, len(border), points, border, task.constant, whole)
 
     def _solved(
-        self, kernel: Kernel, points: Any, matrix: Any, bias: Any, columns: Array, monitor: Monitor
-    ) -> tuple[choosing.Chosen, Solution, str]:
+        self,
+        kernel: Kernel,
+        points: Any,
+        matrix: Any,
+        bias: Any,
+        columns: Array,
+        monitor: Monitor,
+        previous: Solution | None,
+    ) -> "Solved":
         """Parameters, solution and the reason for the solver, for one kernel on all points."""
         task = self._task
-        chosen = choosing.choose(kernel, self.C, points, matrix, task)
-        choice = solving.choose(
-            self.solver, chosen.kernel, points, matrix, C=chosen.C, memory=self.memory, precision=self.precision
-        )
+        chosen = choosing.choose(kernel, self.C, points, matrix, task, monitor)
+        choice = solving.choose(self.solver, chosen.kernel, points, matrix, C=chosen.C, resources=task.resources)
         problem = LeastSquares(choice.gram, task.Y, chosen.C, task.weights, bias, columns)
-        return chosen, self._solution(problem, choice, chosen, monitor), choice.reason
+        stopped = monitor.stopped  # a search that was cut short is told even where the machine itself is exact
+        solution = self._solution(problem, choice, chosen, monitor, previous)
+        solution = solution if stopped is None else replace(solution, stopped=stopped)
+        return Solved(chosen, solution, choice.reason, choice.gram)
 
     def _train_reduced(
-        self, reduction: Reduction, kernel: Kernel, points: Any, bias: Any, columns: Array, monitor: Monitor
-    ) -> tuple[choosing.Chosen, Solution, str]:
+        self,
+        reduction: Reduction,
+        kernel: Kernel,
+        points: Any,
+        bias: Any,
+        columns: Array,
+        monitor: Monitor,
+        previous: Solution | None,
+    ) -> "Solved":
         """The same for the kernel of a feature map: from features held in memory, or from points read in blocks."""
-        found, task = reduction.feature_map, self._task
+        mapped, task = reduction.feature_map, self._task
         reason = streaming.reason_to_stream(reduction, len(task.Y), self.C, task, self.basis)
         if reason is not None:
             solution = streaming.solve(reduction, points, task, float(self.C), bias, self.tol, monitor)
             machine = Machine(reduction.points, solution.coefficients, np.zeros(task.Y.shape[1]))
-            chosen = choosing.Chosen(kernel, float(self.C), None, (), None)
+            found = Solved(choosing.Chosen(kernel, float(self.C), None, (), None), solution, reason, None)
         else:
-            Z = np.asarray(found.features(points))
-            chosen, solution, reason = self._solved(Linear(), Z, None, bias, columns, monitor)
-            machine = machine_of(found, Z.T @ solution.coefficients)
-        self._keep_reduced(reduction, machine, points, np.asarray(solution.bias))
-        return replace(chosen, kernel=kernel), solution, reason
+            Z = np.asarray(mapped.features(points))
+            found = self._solved(Linear(), Z, None, bias, columns, monitor, previous)
+            machine = machine_of(mapped, Z.T @ found.solution.coefficients)
+        self._keep_reduced(reduction, None, machine, np.asarray(found.solution.bias))
+        self._points = points  # leave-one-out needs them
+        return found._replace(chosen=replace(found.chosen, kernel=kernel))
 
     def _solution(
-        self, problem: LeastSquares, choice: solving.Choice, chosen: choosing.Chosen, monitor: Monitor
+        self,
+        problem: LeastSquares,
+        choice: solving.Choice,
+        chosen: choosing.Chosen,
+        monitor: Monitor,
+        previous: Solution | None,
     ) -> Solution:
         """Solve, unless choosing the parameters has left coefficients of rounding accuracy behind."""
         automatic = self.solver == "auto"
         if automatic and chosen.leave_one_out is not None:
-            road = "leave-one-out descent" if chosen.path is None else f"{chosen.path.road} path"
-            solution = solving.certified(problem, chosen.leave_one_out.coefficients, road, monitor)
+            method = "leave-one-out descent" if chosen.path is None else f"{chosen.path.method} path"
+            solution = solving.certified(problem, chosen.leave_one_out.coefficients, method, monitor)
             if solution.gap <= 1e-16 * abs(solution.primal):
                 return solution
-        return solving.solve(problem, choice, tol=self.tol, monitor=monitor, automatic=automatic)
+        if previous is not None and previous.coefficients.shape != problem.Y.shape:
+            previous = None
+        return solving.solve(
+            problem,
+            choice,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            start=previous,
+            monitor=monitor,
+            automatic=automatic,
+        )
 
-    def _similarity(self, X: Any) -> tuple[Kernel, Any, Any]:
-        """The kernel, the points in the form it works on, and the matrix (n, n) where it is given."""
-        if self._kind == "precomputed":
-            return Precomputed(), None, X
-        if self._kind == "function":
-            n = len(X) if isinstance(X, list) else np.shape(X)[0]
-            return Precomputed(), None, evaluate(self.kernel, X, X, n, n)
-        kernel = self.kernel
-        if not isinstance(kernel, Kernel):
-            gamma = gamma_of(self.gamma, X, self._weights)
-            kernel = as_kernel(kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
-        return kernel, validation.working_form(X), None
-
-    def _basis_columns(self, X: Any, n: int) -> Array:
-        """Values (n, q) of the functions outside the penalty."""
-        if self.basis is None:
-            return np.empty((n, 0))
-        values = self.basis(X)
-        values = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
-        values = values[:, None] if values.ndim == 1 else values
-        if values.ndim != 2 or len(values) != n or not np.isfinite(values).all():
-            raise InvalidInput(f"basis must return finite values of shape (n, q) for n = {n} points.")
-        return values
-
-    def _keep_certificate(self, chosen: choosing.Chosen, reason: str, solution: Solution) -> None:
+    def _finish(self, found: "Solved", doubt: str | None, resources: Resources) -> None:
         """Store the certificate and what was chosen on the way."""
-        if not (np.isfinite(solution.coefficients).all() and np.isfinite(np.asarray(solution.bias)).all()):
-            raise InvalidInput("the solution is not finite: the data may hold very large values; scale them first.")
+        chosen, solution = found.chosen, found.solution
+        if solution.stopped == "converged" and solution.relative_gap > LOST:
+            solution = replace(solution, stopped="stalled")
         outputs = solution.coefficients.shape[1]
         self._basis_coefficients = np.asarray(solution.multipliers.get("basis", np.empty((0, outputs))))
+        self.basis_coef_ = self._shaped(self._basis_coefficients)
         self.kernel_, self.C_ = chosen.kernel, chosen.C
         self.loo_surface_, self.path_ = chosen.surface, chosen.path
         self._loo = chosen.leave_one_out
-        self.objective_, self.dual_objective_, self.gap_ = solution.primal, solution.dual, solution.gap
-        self.n_iter_, self.solution_, self.history_ = solution.iterations, solution, solution.history
-        self.solver_ = f"{solution.solver}: {solution.details.get('reason', reason)}"
-        self.stopped_ = warn_if_stopped([solution], -1, self.max_time)
+        self._certify([solution], doubt, found.reason, found.gram, resources)
 
-    def _keep(self, X: Any, solution: Solution) -> None:
-        """Store the exact machine."""
-        self.X_fit_ = X if self._kind != "precomputed" else None
-        self._coefficients, self._intercepts = solution.coefficients, np.asarray(solution.bias)
-        self.approximation_ = self.feature_map_ = self._points = None
-        for name in ("support_", "support_vectors_"):
-            if name in vars(self):
-                delattr(self, name)
-
-    def _keep_reduced(self, reduction: Reduction, machine: Machine, points: Any, bias: Array) -> None:
-        """Store the machine on landmarks or features; the points stay at hand for leave-one-out."""
-        self._coefficients, self._intercepts = machine.coefficients, bias + machine.constant
-        self.X_fit_ = self.support_vectors_ = machine.points
-        self.approximation_, self.feature_map_, self._points = reduction.approximation, reduction.feature_map, points
-        index = reduction.index
-        self.support_ = np.empty(0, dtype=np.intp) if index is None else index
-
-    def _publish(self) -> None:
-        """Set `dual_coef_` and `intercept_` in the shape the user sees."""
-        raise NotImplementedError
+    def _state(self) -> State:
+        return {"C_": Number()}
 
     # Prediction ------------------------------------------------------------------------------------------------
 
-    def _values(self, X: Any) -> Array:
-        """Outputs (m, k) at new points."""
-        check_is_fitted(self)
-        X = validation.prediction_data(self, self._kind, X, self._trained_on)
-        c = self._coefficients
-        if self._kind == "precomputed":
-            values = X[:, self._support()] @ c
-        elif self._kind == "function":
-            m = len(X) if isinstance(X, list) else np.shape(X)[0]
-            values = evaluate(self.kernel, X, self.X_fit_, m, len(c)) @ c
-        elif self.X_fit_ is None:
-            assert self.feature_map_ is not None
-            values = self.feature_map_.multiply(X, c)
-        else:
-            precision = "float32" if self.precision == "float32" else "float64"
-            points = validation.working_form(self.X_fit_)
-            values = prediction.expand(self.kernel_, X, points, [slice(0, len(c))], [c], precision)[0]
-        values = values + self._intercepts
-        if self.basis is not None:
-            values += self._basis_columns(X, len(values)) @ self._basis_coefficients
-        return np.asarray(values)
+    def _prediction_resources(self) -> Resources:
+        return self._resources()
 
-    def _support(self) -> Any:
-        """Columns of a precomputed matrix that carry coefficients: all, or those pruning has left."""
-        return getattr(self, "support_", slice(None))
-
-    @property
-    def coef_(self) -> Any:
-        """Weight vector (d,) or vectors (k, d) of a linear kernel."""
-        if not is_linear(getattr(self, "kernel_", None)) or self.X_fit_ is None:
-            raise AttributeError("coef_ is only available when using a linear kernel")
-        weights = np.asarray(self.X_fit_.T @ self._coefficients).T
+    def _weight_vectors(self) -> Array:
+        """Weight vector (d,) or vectors (k, d)."""
+        weights = np.asarray(self.support_vectors_.T @ self._dual_coef_.T).T
         return weights[0] if len(weights) == 1 else weights
 
     # Leave-one-out ---------------------------------------------------------------------------------------------
@@ -269,26 +251,27 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
     def __getstate__(self) -> Any:
         """A given matrix, and points that are not landmarks, do not travel; leave-one-out does once it was read."""
         state = super().__getstate__()
-        if state.get("_matrix") is not None or state.get("_points") is not None:
-            state = {**state, "_matrix": None, "_points": None}
-        return state
+        if state.get("_matrix") is not None:
+            state = {**state, "_matrix": None}
+        return {**state, "_points": None} if state.get("approximation_") is not None else state
 
     def leave_one_out(self) -> LeaveOneOut:
         """Exact leave-one-out of the fitted machine, computed once: 2/3 n^3 operations and one n x n matrix."""
         check_is_fitted(self)
         if self._loo is None:
-            self._loo = self._compute_leave_one_out()
+            with threads.limit(self.n_jobs), self._blas(self.shape_fit_[0]):
+                self._loo = self._compute_leave_one_out()
         return self._loo
 
     def _compute_leave_one_out(self) -> LeaveOneOut:
         task, ridge, kernel = self._task, 1.0 / self.C_, self.kernel_
-        points: Any = None if self.X_fit_ is None else validation.working_form(self.X_fit_)
+        points: Any = None if self._kind in GIVEN else arguments.working_form(self.support_vectors_)
         n = len(task.Y)
         if self.approximation_ is not None:
             kernel, points = Linear(), self._training_features()
         if ridge > 0 and (features := choosing.linear_features(kernel, points, task.constant)) is not None:
             return linear_leave_one_out(features, task.Y, ridge, weights=task.weights, border=task.border)
-        if self._kind in ("precomputed", "function"):
+        if self._kind in GIVEN:
             if self._matrix is None:
                 raise InvalidInput("the kernel matrix did not travel with the machine: read leave-one-out before.")
             K, own = self._matrix, False
@@ -307,7 +290,7 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         """Z (n, p) of the training points, computed again."""
         if self._points is None or self.feature_map_ is None:
             raise InvalidInput("the training points did not travel with the machine: read leave-one-out before.")
-        size = 8 * self._trained_on * self.feature_map_.dimension
+        size = 8 * self.shape_fit_[0] * self.feature_map_.dimension
         allowed = 3 * budget(None) if self.memory is None else budget(self.memory)
         if size > allowed:
             raise BudgetTooSmall(
@@ -339,7 +322,3 @@ class LeastSquaresMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[
         from mercer.least_squares.pruning import prune
 
         return prune(self, fraction=fraction, slack=slack, keep=keep)
-
-    def _data(self, X: Any, y: Any, *, numeric: bool) -> tuple[Kind, Any, Any]:
-        kind = kind_of(self.kernel, X)
-        return kind, *validation.training_data(self, kind, X, y, numeric=numeric)

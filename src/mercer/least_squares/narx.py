@@ -58,7 +58,7 @@ class LagWindow:
         return given
 
 
-class NARX(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class NARX(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor on windows of a series.
 
     Parameters
@@ -85,8 +85,10 @@ class NARX(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator_ = clone(self.estimator).fit(X, y)
         self._window, self._flat = window, np.ndim(series) == 1
         # The end of the series is where a free run starts from.
-        self._past = _series(series, "series")[-window.first :].copy()
-        self._past_inputs = None if inputs is None else _series(inputs, "inputs")[-window.first :].copy()
+        values = _series(series, "series")
+        end = slice(len(values) - window.first, len(values))
+        self._past = values[end].copy()
+        self._past_inputs = None if inputs is None else _series(inputs, "inputs")[end].copy()
         return self
 
     def one_step(self, series: ArrayLike, inputs: ArrayLike | None = None) -> Array:

@@ -17,9 +17,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import InvalidInput
-from mercer.estimation.validation import take, working_form
 from mercer.gram import Gram
-from mercer.least_squares.machine import Array, LeastSquaresMachine
+from mercer.least_squares.machine import GIVEN, Array, LeastSquaresMachine
+from mercer.machine.arguments import take, working_form
 from mercer.selection.leave_one_out import LeaveOneOut, error_rate, leave_one_out
 
 Machine = TypeVar("Machine", bound=LeastSquaresMachine)
@@ -94,11 +94,11 @@ class _Rounds:
 
 
 def _matrix(machine: LeastSquaresMachine) -> Array:
-    if machine._kind in ("precomputed", "function"):
+    if machine._kind in GIVEN:
         if machine._matrix is None:
             raise InvalidInput("the kernel matrix did not travel with the machine: prune before saving it.")
         return np.asarray(machine._matrix)
-    points = working_form(machine.X_fit_)
+    points = working_form(machine.support_vectors_)
     return np.asarray(Gram(machine.kernel_, points, storage="streamed", memory=machine.memory).dense())
 
 
@@ -114,11 +114,12 @@ def _refitted(machine: Machine, kept: NDArray[np.intp], steps: tuple[PruningStep
     if machine._kind == "precomputed":
         X: Any = np.ascontiguousarray(np.asarray(machine._matrix)[np.ix_(kept, kept)])
     else:
-        X = take(machine.X_fit_, kept)
+        X = take(machine._points if machine._kind == "function" else machine.support_vectors_, kept)
         if machine._kind == "features":
             pruned.kernel = machine.kernel_
-    pruned._train(machine._kind, X, task.Y[kept], weights)
-    pruned.support_ = kept
-    pruned.pruning_ = steps
-    pruned._trained_on = machine._trained_on if machine._kind == "precomputed" else len(kept)
-    return pruned  # type: ignore[no-any-return]
+    pruned._train(machine._kind, X, task.Y[kept], weights, weights)
+    # `support_` counts all points, and predictions take columns of the matrix of all of them.
+    pruned.support_, pruned.pruning_, pruned.shape_fit_ = kept, steps, machine.shape_fit_
+    if machine._kind in GIVEN:
+        pruned._points = machine._points
+    return pruned  # type: ignore[no-any-return]  # clone is untyped

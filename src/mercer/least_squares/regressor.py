@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from mercer.errors import InvalidInput
-from mercer.estimation.similarity import Kind, kind_of
-from mercer.estimation.weights import sample_weights
-from mercer.least_squares.machine import Array, Basis, LeastSquaresMachine
+from mercer.least_squares.machine import Array, LeastSquaresMachine
+from mercer.machine.arguments import kind_of, sample_weights, training_data
+from mercer.machine.fitted_state import Flag, State
 
 
-class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquaresMachine):  # type: ignore[misc]
+class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquaresMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Least-squares support vector regression: kernel ridge regression, with or without bias.
 
         min 1/2 ||f||^2 + C/2 sum_i w_i (y_i - f(x_i) - b)^2
@@ -32,69 +31,27 @@ class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquaresMachine):  # type: ign
 
     """
 
-    def __init__(
-        self,
-        C: Any = 1.0,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: Any = "free",
-        basis: Basis | None = None,
-        approximation: Any = None,
-        solver: str = "auto",
-        tol: float = 1e-8,
-        max_time: float | None = None,
-        memory: int | str | None = None,
-        precision: str = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.bias = bias
-        self.basis = basis
-        self.approximation = approximation
-        self.solver = solver
-        self.tol = tol
-        self.max_time = max_time
-        self.memory = memory
-        self.precision = precision
-        self.n_jobs = n_jobs
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LSSVR":
         """Train on points X (n, d), dense or CSR, and targets y (n,) or (n, k); `sample_weight` (n,) multiplies C."""
-        kind, X, Y = self._points_and_targets(X, y)
-        self._single = Y.ndim == 1
-        self._train(kind, X, Y[:, None] if self._single else Y, sample_weights(sample_weight, X))
-        return self
-
-    def _points_and_targets(self, X: Any, y: Any) -> tuple[Kind, Any, Array]:
-        """Checked points, and targets as float64 in the shape they were given."""
         kind = kind_of(self.kernel, X)
-        if kind in ("features", "precomputed"):
-            options = {"dtype": np.float64, "order": "C", "accept_sparse": "csr", "accept_large_sparse": True}
-            X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **options)
-            if kind == "precomputed" and X.shape[0] != X.shape[1]:
-                raise InvalidInput(f"a precomputed kernel matrix must be square; the shape of X is {X.shape}.")
-        else:
-            X = list(X) if kind == "objects" else X
-            y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-            check_consistent_length(X, y)
+        X, y = training_data(self, kind, X, y, numeric=True, several=True)
         Y = np.ascontiguousarray(y, dtype=np.float64)
         if Y.ndim > 2:
             raise InvalidInput(f"y must have one or two dimensions; it has {Y.ndim}.")
-        return kind, X, Y
+        self._single = Y.ndim == 1
+        weights = sample_weights(sample_weight, X)
+        self._train(kind, X, Y[:, None] if self._single else Y, weights, weights)
+        return self
 
-    def _publish(self) -> None:
-        single = self._single
-        self.dual_coef_ = self._coefficients[:, 0] if single else self._coefficients
-        self.basis_coef_ = self._basis_coefficients[:, 0] if single else self._basis_coefficients
-        self.intercept_ = float(self._intercepts[0]) if single else self._intercepts
+    def _state(self) -> State:
+        return {**super()._state(), "_single": Flag()}
+
+    def _expansion_shape(self, outputs: int) -> tuple[int, int]:
+        return (1, 1) if self._single else (outputs, outputs)
+
+    def _public(self, dual: Array, intercept: Array) -> tuple[Array, Any]:
+        return (dual[0], float(intercept[0])) if self._single else (np.ascontiguousarray(dual.T), intercept)
 
     def predict(self, X: Any) -> Array:
         """Predicted values (n,) or (n, k)."""

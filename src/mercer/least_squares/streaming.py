@@ -1,7 +1,7 @@
-"""Least squares on landmarks where the features of all points do not fit, or are dearer to hold than to compute again.
+"""Least squares on landmarks where the features of all points do not fit, or cost more to hold than to compute.
 
-The rectangle solver (`mercer.lowrank.rectangle`) reads the points in blocks, so that they may be a memory-mapped array
-larger than memory, and holds m^2 numbers besides.
+The rectangle solver (`mercer.solvers.streamed.rectangle`) reads the points in blocks, so that they may be a
+memory-mapped array larger than memory, and holds m^2 numbers besides.
 """
 
 from typing import Any
@@ -9,24 +9,24 @@ from typing import Any
 import numpy as np
 
 from mercer.errors import BudgetTooSmall
-from mercer.estimation.reduction import Reduction
-from mercer.gram.memory import budget, show
-from mercer.least_squares.choosing import Task
-from mercer.lowrank import rectangle
+from mercer.least_squares.choosing import LeastSquaresTask
 from mercer.lowrank.feature_map import KernelMap
+from mercer.machine.approximation import Reduction
+from mercer.resources import show
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
+from mercer.solvers.streamed import rectangle
 
 LARGE = 100_000_000  # features (n p) from which on they are computed again rather than held
 COPIES = 2.5  # of the features that solving takes
 LEAST_TOL = 1e-4  # its gap bounds the error of every direction alike; the objective is a hundred times closer
 
 
-def reason_to_stream(reduction: Reduction, n: int, C: Any, task: Task, basis: Any) -> str | None:
+def reason_to_stream(reduction: Reduction, n: int, C: Any, task: LeastSquaresTask, basis: Any) -> str | None:
     """Why the points should be read in blocks, or None where their features are held; an error where neither works."""
     found = reduction.feature_map
     size = 8 * n * found.dimension
-    allowed = budget(task.memory)
+    allowed = task.resources.budget
     fits = COPIES * size <= allowed
     possible = isinstance(found, KernelMap) and found.method in ("triangular", "spectral") and basis is None
     possible = possible and found.dimension == found.width and np.ndim(C) == 0 and not isinstance(C, str)
@@ -44,7 +44,9 @@ def reason_to_stream(reduction: Reduction, n: int, C: Any, task: Task, basis: An
     )
 
 
-def solve(reduction: Reduction, points: Any, task: Task, C: float, bias: Any, tol: float, monitor: Monitor) -> Solution:
+def solve(
+    reduction: Reduction, points: Any, task: LeastSquaresTask, C: float, bias: Any, tol: float, monitor: Monitor
+) -> Solution:
     """Coefficients (m, k) on the landmarks of the map, and bias (k,)."""
     found = reduction.feature_map
     assert isinstance(found, KernelMap)
@@ -58,5 +60,5 @@ def solve(reduction: Reduction, points: Any, task: Task, C: float, bias: Any, to
         bias=bias,
         tol=max(tol, LEAST_TOL),
         monitor=monitor,
-        memory=task.memory,
+        memory=task.resources.memory,
     )

@@ -10,26 +10,13 @@ from mercer.lowrank.approximations import (
     RandomFourier,
     ReducedBasis,
 )
-from mercer.lowrank.blocks import ArrayBlocks, BlockSource, IteratorBlocks, ParquetBlocks
 from mercer.lowrank.landmarks import Landmarks, choose
-from mercer.lowrank.rectangle import solve
-from mercer.lowrank.rectangle_path import solve_path
+from mercer.solvers.streamed.blocks import ArrayBlocks, BlockSource, IteratorBlocks, ParquetBlocks
+from mercer.solvers.streamed.rectangle import solve
+from mercer.solvers.streamed.rectangle_path import solve_path
 
 __all__ = [
-    "Approximation",
-    "ArrayBlocks",
-    "BlockSource",
-    "FixedSize",
-    "IncompleteCholesky",
-    "IteratorBlocks",
-    "KernelPCA",
-    "Landmarks",
-    "Nystrom",
-    "OrthogonalFourier",
-    "ParquetBlocks",
-    "RandomFourier",
-    "ReducedBasis",
-    "choose",
-    "solve",
+    "Approximation", "ArrayBlocks", "BlockSource", "FixedSize", "IncompleteCholesky", "IteratorBlocks", "KernelPCA",
+    "Landmarks", "Nystrom", "OrthogonalFourier", "ParquetBlocks", "RandomFourier", "ReducedBasis", "choose", "solve",
     "solve_path",
-]
+]  # fmt: skip

@@ -8,13 +8,14 @@ landmarks keep the model small: its expansion has at most m points, however many
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
 
-from mercer.errors import InvalidInput
+from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.kernels import Kernel
 from mercer.lowrank.feature_map import (
     FeatureMap,
@@ -24,26 +25,70 @@ from mercer.lowrank.feature_map import (
     triangular_map,
 )
 from mercer.lowrank.fourier import fourier_map
-from mercer.lowrank.landmarks import METHODS, Landmarks, choose
+from mercer.lowrank.landmarks import METHODS, SUPERVISED, Landmarks, choose
+from mercer.parameters import Value, described, rebuilt
+from mercer.resources import parse, show
 
 Rows = tuple[tuple[float, ...], ...]
 Given = Mapping[str, Any]
 
+MATRICES = 4  # m x m matrices a machine on m landmarks holds at once
+
+
+def _whole(value: Any, name: str, least: int, optional: bool = True) -> int | None:
+    if optional and value is None:
+        return None
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        none = ", or None" if optional else ""
+        raise InvalidInput(f"{name} must be a whole number of at least {least}{none}, got {value!r}")
+    return int(value)
+
+
+def _share(value: Any, name: str) -> Any:
+    if value is not None and (not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= float(value) < 1.0):
+        raise InvalidInput(f"{name} must be a number from 0 to below 1, got {value!r}")
+    return value
+
+
+def _ridge(value: Any, name: str) -> Any:
+    if value not in ("kernel", "identity"):
+        raise InvalidInput(f"{name} must be 'kernel' or 'identity', got {value!r}")
+    return value
+
+
+def _landmarks(value: Any, name: str) -> str | Rows:
+    """The name of a method, or points (m, d) as tuples of numbers."""
+    if isinstance(value, str):
+        if value not in METHODS:
+            raise InvalidInput(f"{name}={value!r} is not known; choose one of {', '.join(METHODS)}")
+        return value
+    try:
+        values = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.ndim != 2 or values.size == 0 or not np.isfinite(values).all():
+        raise InvalidInput(f"{name} must be the name of a method, or finite points as a dense array (m, d)")
+    return tuple(map(tuple, values.tolist()))
+
 
 @dataclass(frozen=True)
-class Approximation(ABC):
+class Approximation(Value, ABC):
     """Base: m landmarks or features, and how a feature map is made of them."""
 
     m: int
+    _checks = {
+        "m": partial(_whole, least=1, optional=False),
+        "landmarks": _landmarks,
+        "seed": partial(_whole, least=0),
+        "rank": partial(_whole, least=1),
+        "tol": _share,
+        "ridge": _ridge,
+    }
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.m, Integral) or isinstance(self.m, bool) or self.m < 1:
-            raise InvalidInput(f"m must be a whole number of at least 1, got {self.m!r}")
-        object.__setattr__(self, "m", int(self.m))
-        self._check()
-
-    def _check(self) -> None:  # noqa: B027 - not every kind has more than m
-        """Refuse fields other than m that make no sense."""
+    @property
+    def supervised(self) -> bool:
+        """Whether the map depends on the targets."""
+        return False
 
     def feature_map(
         self,
@@ -59,9 +104,21 @@ class Approximation(ABC):
 
         The approximation's own seed goes before `seed`; `memory` bounds what the choice of landmarks may take.
         """
+        if memory is not None and not isinstance(self, RandomFourier):
+            self._refuse_beyond(int(X.shape[0]), memory)
         own = getattr(self, "seed", None)
         given = {"y": y, "weights": weights, "seed": seed if own is None else own, "memory": memory}
         return self._map(kernel, X, given)
+
+    def _refuse_beyond(self, n: int, memory: int | str) -> None:
+        """Refuse landmarks whose own matrices do not fit in the memory, before any of them is computed."""
+        m = min(n, self.m)
+        needed, allowed = 8 * MATRICES * m * m, parse(memory)
+        if needed > allowed:
+            raise BudgetTooSmall(
+                f"{type(self).__name__}(m={m}) takes {show(needed)} for the kernel values between its landmarks, "
+                f"memory allows {show(allowed)}: take fewer landmarks, or raise memory"
+            )
 
     @abstractmethod
     def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
@@ -69,25 +126,12 @@ class Approximation(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Names and numbers that rebuild it, ready for JSON."""
-        arguments = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"name": type(self).__name__, "arguments": {name: _plain(v) for name, v in arguments.items()}}
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+        return described(self)
 
 
 def approximation_from_dict(description: Any) -> Approximation:
     """The approximation that `to_dict` described."""
-    if not isinstance(description, Mapping) or set(description) != {"name", "arguments"}:
-        raise InvalidInput("an approximation is described by its name and arguments")
-    kind, arguments = APPROXIMATIONS.get(str(description["name"])), description["arguments"]
-    if kind is None or not isinstance(arguments, Mapping):
-        raise InvalidInput(f"{description['name']!r:.60} is no approximation; known are {', '.join(APPROXIMATIONS)}")
-    unknown = set(arguments) - {field.name for field in fields(kind)}
-    if unknown:
-        raise InvalidInput(f"{kind.__name__} has no argument {sorted(unknown)!r:.80}")
-    return kind(**dict(arguments))
+    return rebuilt(description, APPROXIMATIONS, "approximation")
 
 
 @dataclass(frozen=True)
@@ -97,12 +141,10 @@ class _OnLandmarks(Approximation):
     landmarks: Any = "uniform"
     seed: int | None = None
 
-    def _check(self) -> None:
-        if not isinstance(self.landmarks, str):
-            object.__setattr__(self, "landmarks", _rows(self.landmarks))
-        elif self.landmarks not in METHODS:
-            raise InvalidInput(f"landmarks={self.landmarks!r} is not known; choose one of {', '.join(METHODS)}")
-        _check_seed(self.seed)
+    @property
+    def supervised(self) -> bool:
+        """Whether the landmarks are chosen by the targets."""
+        return isinstance(self.landmarks, str) and self.landmarks in SUPERVISED
 
     def _choose(self, kernel: Kernel, X: Any, given: Given) -> tuple[Any, Landmarks | None]:
         """Landmarks (at most m, d) of X, and what is known of them where they were chosen here."""
@@ -113,6 +155,17 @@ class _OnLandmarks(Approximation):
             return points, None
         chosen = choose(kernel, X, self.m, method=self.landmarks, measure=False, **given)
         return chosen.points, chosen
+
+    def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
+        """The map on the landmarks, with what is known of them."""
+        points, chosen = self._choose(kernel, X, given)
+        found = self._on(kernel, points)
+        found.landmarks = chosen
+        return found
+
+    @abstractmethod
+    def _on(self, kernel: Kernel, points: Any) -> KernelMap:
+        """The map on landmarks (m, d)."""
 
 
 @dataclass(frozen=True)
@@ -133,17 +186,11 @@ class Nystrom(_OnLandmarks):
     rank: int | None = None
     tol: float | None = None
 
-    def _check(self) -> None:
-        super()._check()
-        _check_rank(self.rank)
-        _check_tol(self.tol)
-
-    def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
+    def _on(self, kernel: Kernel, points: Any) -> KernelMap:
         """T from the pivoted Cholesky factor of B, or its leading eigenvectors where a rank is given."""
-        points, chosen = self._choose(kernel, X, given)
         if self.rank is None:
-            return _said(triangular_map(kernel, points, self.tol), chosen)
-        return _said(spectral_map(kernel, points, self.rank, self.tol), chosen)
+            return triangular_map(kernel, points, self.tol)
+        return spectral_map(kernel, points, self.rank, self.tol)
 
 
 @dataclass(frozen=True)
@@ -156,14 +203,9 @@ class FixedSize(_OnLandmarks):
     landmarks: Any = "entropy"
     tol: float | None = None
 
-    def _check(self) -> None:
-        super()._check()
-        _check_tol(self.tol)
-
-    def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
+    def _on(self, kernel: Kernel, points: Any) -> KernelMap:
         """T = U diag(l)^-1/2."""
-        points, chosen = self._choose(kernel, X, given)
-        return _said(spectral_map(kernel, points, None, self.tol), chosen)
+        return spectral_map(kernel, points, None, self.tol)
 
 
 @dataclass(frozen=True)
@@ -176,13 +218,12 @@ class IncompleteCholesky(Approximation):
 
     tol: float = 1e-3
 
-    def _check(self) -> None:
-        _check_tol(self.tol)
-
     def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
         """The pivots in their order, and T from the factor of B."""
         chosen = choose(kernel, X, self.m, method="pivoted_cholesky", measure=False, tol=self.tol, **given)
-        return _said(triangular_map(kernel, chosen.points), chosen)
+        found = triangular_map(kernel, chosen.points)
+        found.landmarks = chosen
+        return found
 
 
 @dataclass(frozen=True)
@@ -192,15 +233,9 @@ class KernelPCA(_OnLandmarks):
     rank: int | None = None
     tol: float | None = None
 
-    def _check(self) -> None:
-        super()._check()
-        _check_rank(self.rank)
-        _check_tol(self.tol)
-
-    def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
+    def _on(self, kernel: Kernel, points: Any) -> KernelMap:
         """Scores of the centred kernel."""
-        points, chosen = self._choose(kernel, X, given)
-        return _said(principal_components_map(kernel, points, self.rank, self.tol), chosen)
+        return principal_components_map(kernel, points, self.rank, self.tol)
 
 
 @dataclass(frozen=True)
@@ -214,17 +249,9 @@ class ReducedBasis(_OnLandmarks):
 
     ridge: Literal["kernel", "identity"] = "kernel"
 
-    def _check(self) -> None:
-        super()._check()
-        if self.ridge not in ("kernel", "identity"):
-            raise InvalidInput(f"ridge must be 'kernel' or 'identity', got {self.ridge!r}")
-
-    def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
+    def _on(self, kernel: Kernel, points: Any) -> KernelMap:
         """Kernel values themselves for the identity, T from the factor of B for the kernel."""
-        points, chosen = self._choose(kernel, X, given)
-        if self.ridge == "identity":
-            return _said(KernelMap(kernel, points), chosen)
-        return _said(triangular_map(kernel, points), chosen)
+        return KernelMap(kernel, points) if self.ridge == "identity" else triangular_map(kernel, points)
 
 
 @dataclass(frozen=True)
@@ -232,9 +259,6 @@ class RandomFourier(Approximation):
     """m random cosines and sines, for stationary kernels (Rahimi and Recht 2007); m is made even."""
 
     seed: int | None = None
-
-    def _check(self) -> None:
-        _check_seed(self.seed)
 
     def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
         """Independent frequencies from the kernel's spectral density; of X only the number of features matters."""
@@ -254,35 +278,3 @@ APPROXIMATIONS: dict[str, type[Approximation]] = {
     kind.__name__: kind
     for kind in (Nystrom, FixedSize, IncompleteCholesky, KernelPCA, ReducedBasis, RandomFourier, OrthogonalFourier)
 }
-
-
-def _said(found: KernelMap, chosen: Landmarks | None) -> KernelMap:
-    """The map with what is known of its landmarks."""
-    found.landmarks = chosen
-    return found
-
-
-def _rows(points: Any) -> Rows:
-    """Points (m, d) as tuples of numbers."""
-    try:
-        values = np.asarray(points, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.ndim != 2 or values.size == 0 or not np.isfinite(values).all():
-        raise InvalidInput("landmarks must be the name of a method, or finite points as a dense array (m, d)")
-    return tuple(map(tuple, values.tolist()))
-
-
-def _check_seed(seed: Any) -> None:
-    if seed is not None and (not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0):
-        raise InvalidInput(f"seed must be a whole number of at least 0, or None, got {seed!r}")
-
-
-def _check_rank(rank: Any) -> None:
-    if rank is not None and (not isinstance(rank, Integral) or isinstance(rank, bool) or rank < 1):
-        raise InvalidInput(f"rank must be a whole number of at least 1, or None, got {rank!r}")
-
-
-def _check_tol(tol: Any) -> None:
-    if tol is not None and (not isinstance(tol, Real) or isinstance(tol, bool) or not 0.0 <= float(tol) < 1.0):
-        raise InvalidInput(f"tol must be a number from 0 to below 1, got {tol!r}")

@@ -19,13 +19,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lapack
 
+from mercer import dense
 from mercer.errors import InvalidInput, NotPositiveDefinite
-from mercer.gram.tiles import Tiles
-from mercer.gram.transform import CODES
+from mercer.gram import KernelColumns
 from mercer.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -126,7 +124,7 @@ class KernelMap(FeatureMap):
     def _block(self, X: Any) -> Array:
         if self._columns is None:
             self._columns = KernelColumns(self.kernel, self.points)
-        A = self._columns(X)
+        A = self._columns.values(X)
         Z = A if self.transform is None else A @ self.transform
         return Z if self.shift is None else Z - self.shift
 
@@ -145,24 +143,6 @@ class KernelMap(FeatureMap):
         return f"KernelMap({self.kernel!r}, {self.width} points, {self.dimension} features, {self.method})"
 
 
-class KernelColumns:
-    """k(X, S) for fixed points S (m, d), prepared once."""
-
-    def __init__(self, kernel: Kernel, points: Any, dtype: Any = np.float64) -> None:
-        self.kernel, self.points, self.dtype = kernel, points, np.dtype(dtype)
-        profile = kernel.profile
-        fused = profile is not None and profile.name in CODES
-        self._tiles = Tiles(profile, points, dtype=dtype) if fused and profile is not None else None
-
-    def __call__(self, X: Any) -> Array:
-        """Values (n, m) at points X (n, d)."""
-        if X.shape[1] != self.points.shape[1]:
-            raise InvalidInput(f"X has {X.shape[1]} features, the landmarks have {self.points.shape[1]}")
-        if self._tiles is not None:
-            return self._tiles.against(X).fill()
-        return np.ascontiguousarray(self.kernel(X, self.points), dtype=self.dtype)
-
-
 def landmark_matrix(kernel: Kernel, points: Any) -> Array:
     """B = k(S, S) (m, m), symmetric, after a look at whether the kernel can have a feature map at all."""
     if not kernel.positive_definite:
@@ -172,7 +152,7 @@ def landmark_matrix(kernel: Kernel, points: Any) -> Array:
         )
     if int(points.shape[0]) == 0:
         raise InvalidInput("landmarks hold no points; at least one is needed")
-    B = KernelColumns(kernel, points)(points)
+    B = KernelColumns(kernel, points).values(points)
     if not np.isfinite(B).all():
         raise InvalidInput("kernel values between the landmarks are not finite: the data hold very large values")
     return np.asfortranarray(0.5 * (B + B.T))
@@ -186,14 +166,11 @@ def triangular_map(kernel: Kernel, points: Any, tol: float | None = None) -> Ker
     B = landmark_matrix(kernel, points)
     m, largest = len(B), float(np.max(np.diagonal(B)))
     relative = m * float(np.finfo(np.float64).eps) if tol is None else tol
-    factor, pivots, rank, _ = lapack.dpstrf(B, tol=relative * largest, lower=0, overwrite_a=1)
-    if rank == 0 or not largest > 0.0:
+    L, kept = dense.pivoted_cholesky(B, relative * largest)
+    if not len(kept) or not largest > 0.0:
         raise InvalidInput("all kernel values between the landmarks are zero: choose other landmarks or another kernel")
-    inverse, info = lapack.dtrtri(np.asfortranarray(np.triu(factor[:rank, :rank])), lower=0, overwrite_c=1)
-    if info:  # unreachable for pivots above the tolerance, unless values are not finite
-        raise NotPositiveDefinite("the kernel matrix of the landmarks has no inverse: choose fewer landmarks")
-    kept = np.asarray(pivots[:rank] - 1, dtype=np.intp)
-    return KernelMap(kernel, points[kept], np.ascontiguousarray(inverse), kept=kept, method="triangular")
+    dense.invert_lower(L)
+    return KernelMap(kernel, points[kept], np.ascontiguousarray(L.T), kept=kept, method="triangular")
 
 
 def spectral_map(kernel: Kernel, points: Any, rank: int | None = None, tol: float | None = None) -> KernelMap:
@@ -211,6 +188,8 @@ def principal_components_map(
     have mean zero and Z'Z = diag(l).  The constant 1'k(S, x)/m drops out because U'1 = 0.
     """
     B = landmark_matrix(kernel, points)
+    if len(B) == 1:
+        raise InvalidInput("principal components need at least two landmarks, got 1 sample")
     mean = B.mean(axis=0)
     values, vectors = _leading(B - mean - mean[:, None] + mean.mean(), rank, tol)
     T = vectors / np.sqrt(values)
@@ -220,7 +199,7 @@ def principal_components_map(
 
 def _leading(B: Array, rank: int | None, tol: float | None) -> tuple[Array, Array]:
     """Eigenvalues (p,) from the largest down and eigenvectors (m, p), those above tol times the largest."""
-    values, vectors = scipy.linalg.eigh(B, check_finite=False)
+    values, vectors = dense.eigen(B)
     relative = len(B) * float(np.finfo(np.float64).eps) if tol is None else tol
     if not values[-1] > 0.0:
         raise InvalidInput("all kernel values between the landmarks are equal or zero: choose other landmarks")

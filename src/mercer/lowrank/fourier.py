@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import dense
 from mercer.errors import InvalidInput
 from mercer.kernels import Exponential, Gaussian, Kernel, Laplacian, Matern, RationalQuadratic, Scaled
 from mercer.lowrank.feature_map import FeatureMap
@@ -105,7 +106,7 @@ def _rotated(draws: Array, random: np.random.Generator) -> Array:
     lengths = np.linalg.norm(draws, axis=1)
     directions = np.empty_like(draws)
     for start in range(0, count, d):
-        Q, R = np.linalg.qr(random.standard_normal((d, d)))
+        Q, R = dense.qr(random.standard_normal((d, d)))
         Q *= np.sign(np.diagonal(R))  # uniform over all rotations
         stop = min(count, start + d)
         directions[start:stop] = Q.T[: stop - start]

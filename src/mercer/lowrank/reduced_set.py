@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
-from mercer.gram.lowrank import LowRankGram
-from mercer.gram.points import take
+from mercer.gram import LowRankGram, take
 from mercer.kernels import Kernel
+from mercer.losses import EpsilonInsensitive, Hinge
 from mercer.lowrank.feature_map import triangular_map
 from mercer.lowrank.landmarks import Landmarks
-from mercer.problems import Problem, SupportVectorClassification, SupportVectorRegression
-from mercer.solvers import interior_point, linear_dual
+from mercer.problems import RegularisedRisk
 from mercer.solvers.monitor import Monitor
+from mercer.solvers.quadratic import interior_point, linear_dual
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -56,19 +56,14 @@ def solve(
     points = take(X, np.asarray(points, dtype=np.intp)) if np.ndim(points) == 1 else points
     found = triangular_map(kernel, points)
     gram = LowRankGram.from_factors(found.features(X))
-    problem: Problem
-    if epsilon is None:
-        problem = SupportVectorClassification(gram, y, C, weights, bias)
-    else:
-        problem = SupportVectorRegression(gram, y, C, epsilon, weights, bias)
-    if solver == "interior_point":
-        solution = interior_point.solve(problem, tol=tol, monitor=monitor)
-    elif solver == "linear_dual":
-        solution = linear_dual.solve(problem, tol=tol, monitor=monitor)
-    else:
+    if solver not in ("interior_point", "linear_dual"):
         raise InvalidInput(f"solver must be 'interior_point' or 'linear_dual', got {solver!r}")
+    loss = Hinge() if epsilon is None else EpsilonInsensitive(epsilon)
+    problem = RegularisedRisk(gram, y, loss, C, weights, bias)
+    run = interior_point.solve if solver == "interior_point" else linear_dual.solve
+    solution = run(problem, tol=tol, monitor=monitor)
     if evaluation == "full":
         return replace(solution, details={**solution.details, "points": "all"})
     alpha = np.zeros(int(points.shape[0]))
-    alpha[found.kept] = found.expansion(gram.left.T @ solution.coefficients).coefficients[:, 0]
+    alpha[found.kept] = found.expansion(gram.factor().T @ solution.coefficients).coefficients[:, 0]
     return replace(solution, coefficients=alpha, details={**solution.details, "points": "landmarks"})

@@ -1,4 +1,4 @@
-"""The certificate of a fit in a model file: objective, dual, gap, what stopped it, the way there, and the solutions.
+"""The certificate of a fit in a model file: objective, dual, gap, solver and plan, what stopped it, its solutions.
 
 History is kept as numbers (iteration, seconds, primal, dual, gap), without the facts some solvers add.  Solutions are
 optional, because their n coefficients and N variables serve only to go on training:
@@ -12,6 +12,7 @@ from typing import Any, get_args
 import numpy as np
 
 from mercer.errors import ModelFileError
+from mercer.machine.outcome import FitPlan
 from mercer.models.fields import Draft, Stored, decode, encode
 from mercer.solvers.solution import Record, Solution, Stopped
 
@@ -23,7 +24,8 @@ def encode_certificate(draft: Draft, machine: Any, solutions: bool) -> None:
     """Store the certificate, and the solutions where they are wanted and there."""
     for name in ("objective_", "dual_objective_", "gap_"):
         draft.facts[name] = encode(float(getattr(machine, name)), name)
-    draft.facts["stopped_"] = machine.stopped_
+    draft.facts["stopped_"], draft.facts["solver_"] = machine.stopped_, machine.solver_
+    draft.record("plan_", machine.plan_)
     single = isinstance(machine.n_iter_, int)
     draft.facts["one iteration count"] = single
     draft.tensor("n_iter_", np.atleast_1d(np.asarray(machine.n_iter_, dtype=np.int64)))
@@ -43,17 +45,14 @@ def _described(draft: Draft, name: str, solution: Solution) -> dict[str, Any]:
     draft.tensor(f"{name}.coefficients", solution.coefficients)
     draft.tensor(f"{name}.variables", solution.variables)
     draft.tensor(f"{name}.bias", np.atleast_1d(np.asarray(solution.bias, dtype=np.float64)))
-    multipliers = {}
-    for key, value in solution.multipliers.items():
-        if np.ndim(value) == 0:
-            multipliers[key] = encode(float(value), key)
+    numbers = {key: value for key, value in solution.multipliers.items() if np.ndim(value) == 0}
     return {
         **{key: encode(float(getattr(solution, key)), key) for key in NUMBERS},
         "iterations": int(solution.iterations),
         "stopped": solution.stopped,
         "solver": solution.solver,
         "one bias": np.ndim(solution.bias) == 0,
-        "multipliers": multipliers,
+        "multipliers": {key: encode(float(value), key) for key, value in numbers.items()},
     }
 
 
@@ -61,7 +60,8 @@ def decode_certificate(stored: Stored, machine: Any) -> None:
     """Set the certificate, the history and, where they were stored, the solutions of a machine."""
     for name in ("objective_", "dual_objective_", "gap_"):
         setattr(machine, name, stored.number(name))
-    machine.stopped_ = stored.text("stopped_", OUTCOMES)
+    machine.stopped_, machine.solver_ = stored.text("stopped_", OUTCOMES), stored.text("solver_")
+    machine.plan_ = stored.record("plan_", FitPlan)
     iterations = stored.tensor("n_iter_", np.int64, (None,))
     if stored.flag("one iteration count"):
         if len(iterations) != 1:
@@ -71,24 +71,21 @@ def decode_certificate(stored: Stored, machine: Any) -> None:
         machine.n_iter_ = iterations.astype(np.int32)
     histories = _histories(stored)
     machine.history_ = histories if stored.flag("several histories") else histories[0]
-    described = stored.fact("solutions")
-    if not isinstance(described, list):
-        raise ModelFileError("'solutions' is not a list")
-    found = [_solution(stored, f"solution {i}", item, histories) for i, item in enumerate(described)]
+    described = enumerate(stored.entries("solutions"))
+    found = [_solution(stored, f"solution {i}", item, histories) for i, item in described]
     if found:
         machine.solution_ = found[0] if len(found) == 1 else found
 
 
 def _histories(stored: Stored) -> list[tuple[Record, ...]]:
     lines = stored.tensor("history", np.float64, (None, 5), finite=False)
-    ends = stored.tensor("history.ends", np.int64, (None,))
-    starts = np.concatenate([[0], ends])
-    if len(ends) == 0 or starts[-1] != len(lines) or (np.diff(starts) < 0).any():
-        raise ModelFileError("its histories do not fill their tensor")
+    stretches = stored.stretches("history.ends", len(lines))
+    if not stretches:
+        raise ModelFileError("it has no history")
     if not np.isfinite(lines[:, 0]).all():
         raise ModelFileError("an iteration of its history is not a number")
     records = [Record._make([int(line[0]), *map(float, line[1:]), {}]) for line in lines]
-    return [tuple(records[a:b]) for a, b in zip(starts[:-1], ends)]
+    return [tuple(records[a:b]) for a, b in stretches]
 
 
 def _solution(stored: Stored, name: str, facts: Any, histories: Sequence[tuple[Record, ...]]) -> Solution:
@@ -102,18 +99,16 @@ def _solution(stored: Stored, name: str, facts: Any, histories: Sequence[tuple[R
     multipliers = {key: decode(value) for key, value in part.section("multipliers").items()}
     if not all(isinstance(value, float) for value in multipliers.values()):
         raise ModelFileError(f"the multipliers of {name!r} are not numbers")
+    numbers: dict[str, Any] = {key: part.number(key) for key in NUMBERS}
     number = int(name.rpartition(" ")[2])
     stopped: Any = part.text("stopped", get_args(Stopped))
     return Solution(
         _of_points(stored, f"{name}.coefficients"),
         float(bias[0]) if single else bias,
         _of_points(stored, f"{name}.variables"),
-        primal=part.number("primal"),
-        dual=part.number("dual"),
-        gap=part.number("gap"),
+        **numbers,
         iterations=part.count("iterations"),
         stopped=stopped,
-        seconds=part.number("seconds"),
         solver=part.text("solver"),
         multipliers=multipliers,
         history=histories[number] if number < len(histories) else (),

@@ -24,12 +24,13 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.data.files import COMPRESSED, replacing
+from mercer import resources as memory
+from mercer.data.files import replacing
+from mercer.data.unpacking import COMPRESSED
 from mercer.errors import InvalidInput, ModelFileError
-from mercer.gram import memory
 
 FORMAT = "mercer model"
-VERSION = 1
+VERSION = 2
 HEADER_LIMIT = 16 << 20  # JSON takes up to 30 times its size once it is parsed
 MOST_DIMENSIONS = 2
 METADATA = "__metadata__"
@@ -100,7 +101,8 @@ def write(path: Path, document: Mapping[str, Any], tensors: Mapping[str, NDArray
     text = json.dumps(document, allow_nan=False, ensure_ascii=False)
     # Wide types first: every tensor then begins at a multiple of its item size.
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
-    arrays = [np.ascontiguousarray(tensors[name]).astype(_little(tensors[name].dtype), copy=False) for name in order]
+    given = [tensors[name] for name in order]
+    arrays = [array.astype(array.dtype.newbyteorder("<"), order="C", copy=False) for array in given]
     table, position = [], 0
     for name, array in zip(order, arrays):
         table.append(Entry(name, NAMES[array.dtype], array.shape, position, position + array.nbytes))
@@ -119,12 +121,6 @@ def write(path: Path, document: Mapping[str, Any], tensors: Mapping[str, NDArray
         stream.write(header)
         for array in arrays:
             stream.write(_bytes(array))
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _little(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return dtype.newbyteorder("<")
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:
@@ -197,10 +193,11 @@ def _document(metadata: Any) -> dict[str, Any]:
     """The description of the model, of a format and version that are known."""
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
         raise ModelFileError("it is a safetensors file, but not a model of mercer")
-    if metadata.get("version") != str(VERSION):
-        raise ModelFileError(
-            f"its version is {metadata.get('version')!r:.40} and this mercer reads version {VERSION}; update mercer"
-        )
+    version = metadata.get("version")
+    if version != str(VERSION):
+        earlier = isinstance(version, str) and version in map(str, range(VERSION))
+        remedy = "train the machine again" if earlier else "update mercer"
+        raise ModelFileError(f"its version is {version!r:.40} and this mercer reads version {VERSION}; {remedy}")
     if not isinstance(metadata.get("document"), str) or not isinstance(metadata.get("digest"), str):
         raise ModelFileError("its header lacks the description or the digest of the model")
     document = parse_json(metadata["document"], "its description")
@@ -229,16 +226,16 @@ def _entry(name: str, value: Any) -> Entry:
     dtype, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
     if not isinstance(dtype, str) or dtype not in TYPES:
         raise ModelFileError(f"tensor {name!r:.60} has the unknown type {dtype!r:.40}")
-    if not _sizes(shape) or len(shape) > MOST_DIMENSIONS:
+    if not are_sizes(shape) or len(shape) > MOST_DIMENSIONS:
         raise ModelFileError(f"tensor {name!r:.60} has the impossible shape {shape!r:.80}")
-    if not _sizes(offsets) or len(offsets) != 2:
+    if not are_sizes(offsets) or len(offsets) != 2:
         raise ModelFileError(f"tensor {name!r:.60} has the impossible place {offsets!r:.80}")
     if math.prod(shape) * np.dtype(TYPES[dtype]).itemsize != offsets[1] - offsets[0]:
         raise ModelFileError(f"tensor {name!r:.60} has another size than its shape {shape!r:.80} needs")
     return Entry(name, dtype, tuple(shape), offsets[0], offsets[1])
 
 
-def _sizes(value: Any) -> bool:
+def are_sizes(value: Any) -> bool:
     """Whether it is a list of whole numbers that may be sizes."""
     return isinstance(value, list) and all(type(item) is int and 0 <= item < 1 << 62 for item in value)
 
@@ -247,7 +244,7 @@ def _tensor(stream: BinaryIO, entry: Entry) -> NDArray[Any]:
     """Read one tensor into memory of its own; the table has been held against the size of the file before."""
     code = np.dtype(TYPES[entry.dtype])
     array = np.empty(entry.shape, dtype=np.uint8 if code.kind == "b" else code)
-    if array.size and stream.readinto(_bytes(array)) != array.nbytes:  # type: ignore[attr-defined]
+    if array.size and stream.readinto(_bytes(array)) != array.nbytes:  # type: ignore[attr-defined]  # untyped base
         raise ModelFileError("it became shorter while it was read")
     if code.kind == "b":
         if array.size and array.max() > 1:

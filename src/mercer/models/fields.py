@@ -5,17 +5,23 @@ ModelFileError that names the part whatever is missing, left over, of the wrong 
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import losses
 from mercer.errors import InvalidInput, ModelFileError
 from mercer.kernels import Kernel, kernel_from_dict
+from mercer.losses import Loss
 from mercer.lowrank.approximations import Approximation, approximation_from_dict
+from mercer.models.container import are_sizes
 
 Array = NDArray[np.float64]
+Record = TypeVar("Record")
 
 MOST_TEXT = 1 << 28  # bytes of a NumPy array of texts, which gives every text the room of the longest
 LARGEST_POWER = 1024  # of a degree, exponent or order of a kernel: larger ones only burn time
@@ -24,9 +30,16 @@ LARGEST_POWER = 1024  # of a degree, exponent or order of a kernel: larger ones 
 class Draft:
     """Facts (JSON) and tensors of a model that is being written."""
 
-    def __init__(self) -> None:
+    def __init__(self, tensors: dict[str, NDArray[Any]] | None = None, place: str = "") -> None:
         self.facts: dict[str, Any] = {}
-        self.tensors: dict[str, NDArray[Any]] = {}
+        self.tensors: dict[str, NDArray[Any]] = {} if tensors is None else tensors
+        self._place = place
+
+    def part(self, name: str) -> "Draft":
+        """A draft inside this one, for a machine that is part of another: its tensors are called name/..."""
+        part = Draft(self.tensors, f"{self._place}{name}/")
+        self.facts[name] = part.facts
+        return part
 
     def tensor(self, name: str, values: Any) -> None:
         """Store an array; one in column order is stored as its transpose, because products depend on the order."""
@@ -34,27 +47,47 @@ class Draft:
         if array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous:
             self.facts.setdefault("column order", []).append(name)
             array = array.T
-        self.tensors[name] = np.ascontiguousarray(array)
+        self.tensors[self._place + name] = np.ascontiguousarray(array)
+
+    def record(self, name: str, value: Any) -> None:
+        """Store a dataclass of texts, numbers and truth values."""
+        self.facts[name] = {key: encode(item, key) for key, item in asdict(value).items()}
 
     def texts(self, name: str, values: Sequence[str]) -> None:
         """Store texts as UTF-8 bytes and the places where each ends."""
         encoded = [text.encode("utf-8") for text in values]
-        self.tensors[f"{name}.utf8"] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        self.tensors[f"{name}.ends"] = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+        self.tensor(f"{name}.utf8", np.frombuffer(b"".join(encoded), dtype=np.uint8))
+        self.tensor(f"{name}.ends", np.cumsum([len(text) for text in encoded], dtype=np.int64))
 
 
 class Stored:
     """Facts and tensors of a model that is being read."""
 
-    def __init__(self, facts: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(
+        self,
+        facts: Mapping[str, Any],
+        tensors: Mapping[str, NDArray[Any]],
+        place: str = "",
+        unread: set[str] | None = None,
+    ) -> None:
         self.facts = dict(facts)
         self.tensors = dict(tensors)
-        self._unread = set(tensors)
+        self._place = place
+        self._unread = set(tensors) if unread is None else unread
+        self._inside: dict[str, dict[str, NDArray[Any]]] = {}  # by part
+        for name, array in tensors.items():
+            part, separator, rest = name.partition("/")
+            if separator:
+                self._inside.setdefault(part, {})[rest] = array
         turned = self.facts.get("column order", [])
         if not isinstance(turned, list) or not all(isinstance(name, str) and name in tensors for name in turned):
             raise ModelFileError("'column order' is not a list of its tensors")
         for name in turned:
             self.tensors[name] = self.tensors[name].T
+
+    def part(self, name: str) -> "Stored":
+        """What `Draft.part` has stored."""
+        return Stored(self.section(name), self._inside.get(name, {}), f"{self._place}{name}/", self._unread)
 
     # Facts -----------------------------------------------------------------------------------------------------
 
@@ -102,13 +135,23 @@ class Stored:
     def counts(self, name: str, lengths: Sequence[int]) -> tuple[int, ...]:
         """Whole numbers from 0 on, as many as one of `lengths`."""
         value = self.fact(name)
-        if (
-            not isinstance(value, list)
-            or len(value) not in lengths
-            or not all(type(item) is int and 0 <= item < 1 << 62 for item in value)
-        ):
+        if not are_sizes(value) or len(value) not in lengths:
             raise ModelFileError(f"{name!r} is {value!r:.60}, not a list of sizes")
         return tuple(value)
+
+    def entries(self, name: str) -> list[Any]:
+        """A JSON list."""
+        value = self.fact(name)
+        if not isinstance(value, list):
+            raise ModelFileError(f"{name!r} is not a list")
+        return value
+
+    def record(self, name: str, kind: type[Record]) -> Record:
+        """A dataclass of texts, numbers and truth values."""
+        part = self.part(name)
+        read: dict[Any, Callable[[str], Any]] = {str: part.text, int: part.count, float: part.number, bool: part.flag}
+        entries = fields(kind)  # type: ignore[arg-type]  # bounding Record to dataclasses needs a protocol of its own
+        return kind(**{field.name: read[field.type](field.name) for field in entries})
 
     # Tensors ---------------------------------------------------------------------------------------------------
 
@@ -121,7 +164,7 @@ class Stored:
         array = self.tensors.get(name)
         if array is None:
             raise ModelFileError(f"tensor {name!r} is missing")
-        self._unread.discard(name)
+        self._unread.discard(self._place + name)
         if array.dtype != np.dtype(dtype):
             raise ModelFileError(f"tensor {name!r} holds {array.dtype}, not {np.dtype(dtype)}")
         if array.ndim != len(shape) or any(want not in (None, have) for want, have in zip(shape, array.shape)):
@@ -138,15 +181,18 @@ class Stored:
             raise ModelFileError(f"tensor {name!r} holds positions outside 0 to {below - 1}")
         return array.astype(np.intp, copy=False)
 
+    def stretches(self, name: str, total: int) -> list[tuple[int, int]]:
+        """Where each of several stretches begins and ends, by their ends; together they are `total` long."""
+        borders = [0, *self.tensor(name, np.int64, (None,)).tolist()]
+        if borders[-1] != total or borders != sorted(borders):
+            raise ModelFileError(f"tensor {name!r} does not rise to {total}, the end of what it divides")
+        return list(pairwise(borders))
+
     def texts(self, name: str) -> list[str]:
         """Texts that `Draft.texts` has stored."""
         letters = self.tensor(f"{name}.utf8", np.uint8, (None,)).tobytes()
-        ends = self.tensor(f"{name}.ends", np.int64, (None,))
-        starts = np.concatenate([[0], ends])
-        if starts[-1] != len(letters) or (np.diff(starts) < 0).any():
-            raise ModelFileError(f"the texts of {name!r} do not fill their tensor")
         try:
-            return [letters[a:b].decode("utf-8") for a, b in zip(starts[:-1], ends)]
+            return [letters[a:b].decode("utf-8") for a, b in self.stretches(f"{name}.ends", len(letters))]
         except UnicodeDecodeError:
             raise ModelFileError(f"the texts of {name!r} are not UTF-8") from None
 
@@ -160,11 +206,14 @@ class Stored:
 
 
 def encode(value: Any, name: str) -> Any:
-    """A parameter as JSON; what JSON lacks is an object with one name: float, map, kernel or approximation."""
+    """A parameter as JSON; what JSON lacks is an object with one name: float, map, kernel, approximation or loss."""
     if isinstance(value, Kernel):
         return {"kernel": value.to_dict()}
     if isinstance(value, Approximation):
         return {"approximation": value.to_dict()}
+    if isinstance(value, Loss):
+        arguments = {key: encode(item, key) for key, item in value.get_params(deep=False).items()}
+        return {"loss": {"name": type(value).__name__, "arguments": arguments}}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
@@ -198,11 +247,21 @@ def decode(value: Any) -> Any:
         return decode_kernel(content)
     if kind == "approximation":
         return approximation_from_dict(content)
+    if kind == "loss":
+        return _decode_loss(content)
     if kind == "map" and isinstance(content, list) and all(isinstance(i, list) and len(i) == 2 for i in content):
         keys = [decode(key) for key, _ in content]
         if all(isinstance(key, (str, int, float)) for key in keys):
             return dict(zip(keys, (decode(item) for _, item in content)))
     raise ModelFileError(f"{value!r:.60} is not a value of this format")
+
+
+def _decode_loss(description: Any) -> Loss:
+    part = Stored(description if isinstance(description, dict) else {}, {})
+    found = getattr(losses, part.text("name"), None)
+    if not (isinstance(found, type) and issubclass(found, Loss) and is_dataclass(found)):
+        raise ModelFileError(f"{part.text('name')!r:.60} is no loss")
+    return found(**{key: decode(value) for key, value in part.section("arguments").items()})
 
 
 def decode_kernel(description: Any) -> Kernel:

@@ -16,15 +16,17 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from mercer.data.allowance import Allowance
 from mercer.data.dataset import settle
-from mercer.data.files import line_blocks
+from mercer.data.files import block_size, line_blocks
 from mercer.errors import InvalidInput, MercerError, ModelFileError
-from mercer.estimation.similarity import resolve
-from mercer.kernels import Kernel
+from mercer.kernels import Kernel, Precomputed
+from mercer.machine.arguments import resolve
+from mercer.machine.outcome import FitPlan
 from mercer.models.container import refuse_irregular
 from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from mercer.svm.base import SupportVectorMachine
-from mercer.svm.classifier import Classifier
+from mercer.svm.classification import Classifier
 
 MACHINES: dict[str, type[SupportVectorMachine]] = {
     "c_svc": SVC,
@@ -44,6 +46,8 @@ SINGLE = ("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "to
 LISTS = ("rho", "label", "probA", "probB", "nr_sv", "prob_density_marks")
 MOST_FEATURES = (1 << 31) - 1
 LARGEST_DEGREE = 1024
+WORDS = 64  # bytes that a byte of text takes as lines and words
+NUMBER = 24  # bytes that a word (coefficient, index, colon or value) takes in arrays and their copies
 
 Head = dict[str, list[str]]
 Numbers: TypeAlias = "array[Any]"  # as compact as an array of NumPy, and it grows
@@ -56,13 +60,14 @@ def read_libsvm(
 
     n_features : number of features d, or of training points for a precomputed kernel; by default the largest index in
     the file, which is smaller than d when the last features of all support vectors are zero.
-    limit : most bytes of text to read.
+    limit : most bytes of memory to take, by default half of what is free.
     """
     try:
-        lines = _lines(Path(path), limit)
+        allowance = Allowance(limit, Path(path))
+        lines = _lines(Path(path), allowance)
         head = _head(lines)
         machine = _machine(head)
-        dual, vectors = _vectors(lines, head, isinstance(machine, Classifier), n_features)
+        dual, vectors = _vectors(lines, head, isinstance(machine, Classifier), n_features, allowance)
         _fill(machine, head, dual, vectors)
         return machine
     except UnicodeDecodeError:
@@ -71,10 +76,12 @@ def read_libsvm(
         raise ModelFileError(f"{path}: {' '.join(str(error).split()).removeprefix(f'{path}: ')}") from None
 
 
-def _lines(path: Path, limit: int | str | None) -> Iterator[str]:
+def _lines(path: Path, allowance: Allowance) -> Iterator[str]:
     refuse_irregular(path)
-    for block in line_blocks(path, limit):
+    for block in line_blocks(path, allowance, block_size(allowance, WORDS)):
+        allowance.take(WORDS * len(block))
         yield from block.decode("ascii").splitlines()
+        allowance.give_back(WORDS * len(block))
 
 
 def _fail(message: str) -> NoReturn:
@@ -151,13 +158,15 @@ def _machine(head: Head) -> SupportVectorMachine:
     if isinstance(machine, Classifier):
         machine.probability = "probA" in head
     machine._validate_params()
-    return machine  # type: ignore[no-any-return]
+    return machine  # type: ignore[no-any-return]  # of the class that the head of the file names
 
 
 # The vectors -------------------------------------------------------------------------------------------------------
 
 
-def _vectors(lines: Iterator[str], head: Head, classes: bool, n_features: int | None) -> tuple[Any, Any]:
+def _vectors(
+    lines: Iterator[str], head: Head, classes: bool, n_features: int | None, allowance: Allowance
+) -> tuple[Any, Any]:
     """Coefficients (rows, n_SV) and support vectors (n_SV, d), or the rows (n_SV,) of a given matrix with their number.
 
     Nothing is allocated by what the head announces: it must agree with the lines that are there.
@@ -171,6 +180,7 @@ def _vectors(lines: Iterator[str], head: Head, classes: bool, n_features: int | 
         pairs = words[rows:]
         if len(words) < rows or len(pairs) % 3 or any(colon != ":" for colon in pairs[1::3]):
             _fail(f"support vector {len(starts)} is not {rows} coefficients and pairs index:value")
+        allowance.take(NUMBER * (len(words) + 1))
         coefficients.extend(_number(word, "a coefficient") for word in words[:rows])
         columns.extend(_whole(word, "an index", 0, MOST_FEATURES) for word in pairs[::3])
         values.extend(_number(word, "a value") for word in pairs[2::3])
@@ -225,11 +235,11 @@ def _fill(machine: Any, head: Head, dual: Any, vectors: Any) -> None:
     machine.approximation_reason_ = "exact: no approximation was asked for"
     machine._gamma = float(machine.gamma) if not isinstance(machine.gamma, str) else 0.0
     if machine.kernel == "precomputed":
-        machine._kind, machine._kernel = "precomputed", None
+        machine._kind, machine.kernel_ = "precomputed", Precomputed()
         machine.support_, n = vectors
         machine.shape_fit_, machine.support_vectors_, machine.n_features_in_ = (n, n), np.empty((0, 0)), n
     else:
-        machine._kind, machine._kernel = "features", _kernel(machine)
+        machine._kind, machine.kernel_ = "features", _kernel(machine)
         machine.support_, machine.support_vectors_ = np.arange(size), vectors
         machine.shape_fit_, machine.n_features_in_ = vectors.shape, vectors.shape[1]
     if isinstance(machine, Classifier):
@@ -240,13 +250,14 @@ def _fill(machine: Any, head: Head, dual: Any, vectors: Any) -> None:
     machine._dual_coef_, machine._intercept_ = dual, intercept + 0.0
     if isinstance(machine, Classifier) and len(machine.classes_) == 2 and machine.classes_[0] > machine.classes_[1]:
         _turn(machine)
-    machine.dual_coef_, machine.intercept_ = machine._public(machine._dual_coef_, machine._intercept_)
-    if sp.issparse(machine.support_vectors_):
-        machine.dual_coef_ = sp.csr_matrix(machine.dual_coef_)
+    machine._show(machine._dual_coef_, machine._intercept_)
     if isinstance(machine, OneClassSVM):
         machine.offset_ = -machine._intercept_
     machine.objective_ = machine.dual_objective_ = machine.gap_ = math.nan
     machine.stopped_, machine.fit_status_, machine.history_ = "unknown", 0, ()
+    machine.solver_ = "unknown: the machine was read from a file of LIBSVM"
+    reason = machine.approximation_reason_
+    machine.plan_ = FitPlan.of(machine.solver_, len(intercept), reason, machine._resources(), None)
     machine.n_iter_ = np.zeros(len(intercept), np.int32) if isinstance(machine, Classifier) else 0
 
 

@@ -26,20 +26,15 @@ from mercer.data.files import replacing
 from mercer.errors import InvalidInput
 from mercer.kernels import Kernel
 from mercer.least_squares import LSSVC, LSSVR
+from mercer.models.libsvm_reading import MACHINES
 from mercer.models.model import Model
-from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer.svm import SVC, SVR, NuSVC
+from mercer.tuned.estimators import TunedMachine
 
 Array = NDArray[np.float64]
 
-SVM_TYPES: dict[type, str] = {
-    SVC: "c_svc",
-    NuSVC: "nu_svc",
-    OneClassSVM: "one_class",
-    SVR: "epsilon_svr",
-    NuSVR: "nu_svr",
-    LSSVC: "c_svc",
-    LSSVR: "epsilon_svr",
-}
+SVM_TYPES: dict[type, str] = {kind: name for name, kind in MACHINES.items()}
+SVM_TYPES |= {LSSVC: SVM_TYPES[SVC], LSSVR: SVM_TYPES[SVR]}
 KERNEL_TYPES = {"linear": "linear", "polynomial": "polynomial", "gaussian": "rbf", "sigmoid": "sigmoid"}
 LARGEST_LABEL = (1 << 31) - 1
 
@@ -72,6 +67,8 @@ def write_libsvm(machine: Any, path: str | os.PathLike[str]) -> None:
                 "standardise the points before they go to LIBSVM, or export to ONNX"
             )
         machine = machine.machine
+    if isinstance(machine, TunedMachine):
+        machine = machine.best_estimator_
     kind = SVM_TYPES.get(type(machine))
     if kind is None:
         names = ", ".join(known.__name__ for known in SVM_TYPES)
@@ -79,6 +76,8 @@ def write_libsvm(machine: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(machine)
     if machine.approximation_ is not None:
         raise InvalidInput("a machine on landmarks has no form in LIBSVM's model file: export to ONNX, or use save")
+    if machine.basis is not None:
+        raise InvalidInput("LIBSVM's model file has no place for basis functions: pickle the machine instead")
     kernel = _kernel_lines(machine)
     found = _least_squares(machine) if isinstance(machine, (LSSVC, LSSVR)) else _support_vector(machine)
     with replacing(Path(path)) as stream:
@@ -91,8 +90,8 @@ def _kernel_lines(machine: Any) -> list[str]:
     """The kernel and its parameters."""
     if machine._kind == "precomputed":
         return ["kernel_type precomputed"]
-    kernel: Kernel | None = machine.kernel_ if isinstance(machine, (LSSVC, LSSVR)) else machine._kernel
-    profile = None if kernel is None else kernel.profile
+    kernel: Kernel = machine.kernel_
+    profile = kernel.profile
     if profile is None or profile.name not in KERNEL_TYPES or profile.scale is not None:
         raise InvalidInput(
             f"LIBSVM has no kernel like {kernel!r:.100}; it knows linear, polynomial, Gaussian with one width, sigmoid "
@@ -121,22 +120,18 @@ def _support_vector(machine: Any) -> Expansion:
 
 def _least_squares(machine: Any) -> Expansion:
     """One output; for two classes its positive side, classes_[1], comes first, as in LIBSVM."""
-    c = machine._coefficients
+    c = machine._dual_coef_.T
     if c.shape[1] != 1:
         raise InvalidInput(
             f"LIBSVM's model file has no place for the {c.shape[1]} outputs of this machine, each against all others; "
             "export to ONNX, or train one machine for each output"
         )
-    if machine._kind == "precomputed":
-        support = machine._support()
-        vectors = np.arange(len(c)) if isinstance(support, slice) else support
-    else:
-        vectors = machine.X_fit_
-    rho = -np.asarray(machine._intercepts)
+    vectors = machine.support_ if machine._kind == "precomputed" else machine.support_vectors_
+    rho = -machine._intercept_
     if isinstance(machine, LSSVR):
         return Expansion(vectors, c.T, rho)
-    order = np.argsort(-machine._targets[:, 0], kind="stable")
-    first = int(np.count_nonzero(machine._targets[:, 0] > 0.0))
+    order = np.argsort(-machine._task.Y[:, 0], kind="stable")
+    first = int(np.count_nonzero(machine._task.Y[:, 0] > 0.0))
     return Expansion(vectors[order], c[order].T, rho, _labels(machine.classes_[::-1]), [first, len(c) - first])
 
 

@@ -1,7 +1,7 @@
 """A machine with the preparation its points need, and the file that holds both.
 
-The file holds names and numbers only.  The class of the machine is looked up in `REGISTRY`, its kernel among mercer's
-kernels, and its parameters pass the checks of `fit`: loading cannot run code, whoever wrote the file.
+The file holds names and numbers only, and what they may become is in a fixed list (`mercer.models.machines`): loading
+cannot run code, whoever wrote the file.
 """
 
 import json
@@ -11,25 +11,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import get_tags
 
 import mercer
 from mercer.data import Standardise
 from mercer.errors import InvalidInput, MercerError, ModelFileError
-from mercer.least_squares import LSSVC, LSSVR
-from mercer.models import container, least_squares, support_vector
-from mercer.models.certificate import decode_certificate, encode_certificate
-from mercer.models.fields import Draft, Stored, decode, encode
-from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer.models import container
+from mercer.models.fields import Draft, Stored
+from mercer.models.machines import decode_machine, encode_machine, feature_names
 
-REGISTRY: dict[str, tuple[type[Any], ModuleType]] = {
-    **{kind.__name__: (kind, support_vector) for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)},
-    **{kind.__name__: (kind, least_squares) for kind in (LSSVC, LSSVR)},
-}
 EXTREME = 1e100  # means beyond it and scales below its inverse would make ordinary points infinite
 # What a file can provoke that is not yet a ModelFileError: values that a constructor or NumPy refuses.
 REFUSALS = (
@@ -100,8 +93,8 @@ def save(
     names = model.feature_names if feature_names is None else feature_names
     notes = model.notes if notes is None else notes
     draft = Draft()
-    _encode(draft, model.machine, solution)
-    _encode_preparation(draft, standardise, names)
+    encode_machine(draft, model.machine, solution)
+    _encode_preparation(draft, model.machine, standardise, names)
     draft.facts["notes"] = _plain(notes)
     draft.facts["about"] = {
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -126,7 +119,7 @@ def load_model(path: str | os.PathLike[str], *, limit: int | str | None = None) 
     """The machine in a file with all that belongs to it."""
     try:
         stored = Stored(*container.read(Path(path), limit))
-        machine = _decode(stored)
+        machine = decode_machine(stored)
         standardise, names = _decode_preparation(stored, machine)
         model = Model(machine, standardise, names, stored.section("notes"), stored.section("about"))
         stored.refuse_rest()
@@ -135,67 +128,18 @@ def load_model(path: str | os.PathLike[str], *, limit: int | str | None = None) 
         raise ModelFileError(f"{path}: {' '.join(str(error).split())}") from None
 
 
-# The machine -------------------------------------------------------------------------------------------------------
-
-
-def _encode(draft: Draft, machine: Any, solution: bool) -> None:
-    name = type(machine).__name__
-    if name not in REGISTRY or type(machine) is not REGISTRY[name][0]:
-        remedy = "; save its best_estimator_" if hasattr(machine, "best_estimator_") else ""
-        raise InvalidInput(f"{name} cannot be stored in a model file; it holds one of {', '.join(REGISTRY)}{remedy}")
-    check_is_fitted(machine)
-    if machine._kind == "function":
-        raise InvalidInput(
-            "kernel is a Python function, which a model file cannot carry without running code; use one of mercer's "
-            "kernels, compute the matrix and use kernel='precomputed', or pickle the machine"
-        )
-    draft.facts["machine"] = name
-    features = getattr(machine, "n_features_in_", None)
-    draft.facts["n_features_in_"] = None if features is None else int(features)
-    draft.facts["named"] = hasattr(machine, "feature_names_in_")
-    if draft.facts["named"]:
-        draft.texts("feature_names_in_", list(machine.feature_names_in_))
-    REGISTRY[name][1].encode_machine(draft, machine)
-    parameters = machine.get_params(deep=False)
-    draft.facts["parameters"] = {key: encode(value, key) for key, value in parameters.items()}
-    encode_certificate(draft, machine, solution)
-
-
-def _decode(stored: Stored) -> Any:
-    kind, room = REGISTRY[stored.text("machine", tuple(REGISTRY))]
-    machine = kind(**{key: decode(value) for key, value in stored.section("parameters").items()})
-    machine._validate_params()
-    features = None if stored.fact("n_features_in_") is None else stored.count("n_features_in_")
-    if features is not None:
-        machine.n_features_in_ = features
-    if stored.flag("named"):
-        machine.feature_names_in_ = _names(stored, "feature_names_in_", features)
-    room.decode_machine(stored, machine, features)
-    decode_certificate(stored, machine)
-    if hasattr(machine, "_n_support"):
-        machine.fit_status_ = int(machine.stopped_ not in ("converged", "unknown"))
-    return machine
-
-
-def _names(stored: Stored, name: str, features: int | None) -> Any:
-    found = stored.texts(name)
-    if features is not None and len(found) != features:
-        raise ModelFileError(f"it names {len(found)} of {features} features")
-    return np.array(found, dtype=object)
-
-
 # What belongs to it ------------------------------------------------------------------------------------------------
 
 
-def _encode_preparation(draft: Draft, standardise: Standardise | None, names: Any) -> None:
-    draft.facts["standardise"] = None if standardise is None else "scale" if standardise.mean is None else "move"
+def _encode_preparation(draft: Draft, machine: Any, standardise: Standardise | None, names: Any) -> None:
+    draft.facts["standardise"] = None if standardise is None else "scale" if standardise.mean_ is None else "move"
     if standardise is not None:
         features = draft.facts["n_features_in_"]
-        if draft.facts["kind"] != "features" or len(standardise.scale) != features:
-            raise InvalidInput(f"standardise is for {len(standardise.scale)} features, the machine for {features}")
-        draft.tensor("standardise.scale", standardise.scale)
-        if standardise.mean is not None:
-            draft.tensor("standardise.mean", standardise.mean)
+        if get_tags(machine).input_tags.pairwise or len(standardise.scale_) != features:
+            raise InvalidInput(f"standardise is for {len(standardise.scale_)} features, the machine for {features}")
+        draft.tensor("standardise.scale", standardise.scale_)
+        if standardise.mean_ is not None:
+            draft.tensor("standardise.mean", standardise.mean_)
     draft.facts["features named"] = names is not None
     if names is not None:
         if draft.facts["n_features_in_"] not in (None, len(names)):
@@ -205,7 +149,7 @@ def _encode_preparation(draft: Draft, standardise: Standardise | None, names: An
 
 def _decode_preparation(stored: Stored, machine: Any) -> tuple[Standardise | None, tuple[str, ...] | None]:
     features = getattr(machine, "n_features_in_", None)
-    names = _names(stored, "feature_names", features) if stored.flag("features named") else None
+    names = feature_names(stored, "feature_names", features) if stored.flag("features named") else None
     if names is None and hasattr(machine, "feature_names_in_"):
         names = machine.feature_names_in_
     standardise = None
@@ -217,7 +161,7 @@ def _decode_preparation(stored: Stored, machine: Any) -> tuple[Standardise | Non
             raise ModelFileError("a scale of its standardisation is not above zero")
         if mean is not None and mean.size and np.abs(mean).max() > EXTREME:
             raise ModelFileError("a mean of its standardisation is out of range")
-        standardise = Standardise(mean, scale)
+        standardise = Standardise.of(mean, scale)
     return standardise, None if names is None else tuple(map(str, names))
 
 

@@ -6,7 +6,7 @@
 
 The graph uses plain operators in double precision.  Probabilities of k classes solve (Q + 11') x = 1, p = x / sum x,
 by elimination without pivots, which is safe because the matrix is positive definite (see
-`mercer.estimation.probability`, whose bordered system has the same p).
+`mercer.machine.probability`, whose bordered system has the same p).
 """
 
 import os
@@ -21,17 +21,18 @@ from sklearn.utils.validation import check_is_fitted
 import mercer
 from mercer.data.files import replacing
 from mercer.errors import InvalidInput
-from mercer.estimation.pairwise import blocks_of, pairs_of
-from mercer.estimation.probability import SMALLEST
-from mercer.least_squares import LSSVC
-from mercer.least_squares.machine import LeastSquaresMachine
-from mercer.models.model import REGISTRY, Model
+from mercer.least_squares import LSSVC, LSSVR
+from mercer.machine.pairwise import blocks_of, pairs_of
+from mercer.machine.probability import SMALLEST
+from mercer.models.model import Model
 from mercer.models.onnx_graph import Graph, kernel_node
-from mercer.svm import OneClassSVM
-from mercer.svm.classifier import Classifier
+from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer.svm.classification import Classifier
+from mercer.tuned.estimators import TunedMachine
 
 Array = NDArray[np.float64]
 
+EXPORTED = (SVC, NuSVC, SVR, NuSVR, OneClassSVM, LSSVC, LSSVR)
 OPSET = 18
 IR_VERSION = 9
 LARGEST = 1 << 31  # bytes, the limit of the format
@@ -44,10 +45,10 @@ def write_onnx(machine: Any, path: str | os.PathLike[str], *, dtype: str = "floa
     Needs the package onnx (pip install 'mercer[onnx]').
     """
     model = machine if isinstance(machine, Model) else Model(machine)
-    machine = model.machine
-    known = REGISTRY.get(type(machine).__name__)
-    if known is None or type(machine) is not known[0]:
-        raise InvalidInput(f"{type(machine).__name__} cannot be exported; give one of {', '.join(REGISTRY)}")
+    machine = model.machine.best_estimator_ if isinstance(model.machine, TunedMachine) else model.machine
+    if type(machine) not in EXPORTED:
+        names = ", ".join(kind.__name__ for kind in EXPORTED)
+        raise InvalidInput(f"{type(machine).__name__} cannot be exported; give one of {names}")
     if dtype not in ("float64", "float32"):
         raise InvalidInput(f"dtype={dtype!r} must be 'float64' or 'float32'")
     check_is_fitted(machine)
@@ -56,23 +57,19 @@ def write_onnx(machine: Any, path: str | os.PathLike[str], *, dtype: str = "floa
     graph = Graph()
     x = graph.add("Cast", "X", to=graph.onnx.TensorProto.DOUBLE)
     if model.standardise is not None:
-        if model.standardise.mean is not None:
-            x = graph.add("Sub", x, graph.constant(model.standardise.mean))
-        x = graph.add("Div", x, graph.constant(model.standardise.scale))
+        if model.standardise.mean_ is not None:
+            x = graph.add("Sub", x, graph.constant(model.standardise.mean_))
+        x = graph.add("Div", x, graph.constant(model.standardise.scale_))
     values = _values(graph, machine, x)
     _store(graph, machine, _outputs(graph, machine, values), dtype, Path(path))
 
 
 def _values(graph: Graph, machine: Any, x: str) -> str:
     """Decision values (n, machines), the first class of a pair positive."""
-    least_squares = isinstance(machine, LeastSquaresMachine)
-    points = machine.X_fit_ if least_squares else machine.support_vectors_
-    kernel = machine.kernel_ if least_squares else machine._kernel
-    if points is None or (machine.approximation_ is not None and points.shape[0] == 0):
+    points, kernel = machine.support_vectors_, machine.kernel_
+    if machine.approximation_ is not None and points.shape[0] == 0:
         raise InvalidInput("random Fourier features have no form in the ONNX graph of an expansion; use landmarks")
-    weights, intercept = (
-        (machine._coefficients, machine._intercepts) if least_squares else (_columns(machine), machine._intercept_)
-    )
+    weights, intercept = _columns(machine), machine._intercept_
     if 16 * (points.shape[0] * (points.shape[1] + weights.shape[1])) > LARGEST:
         raise InvalidInput(
             f"{points.shape[0]} points of {points.shape[1]} features do not fit in an ONNX file of 2 GiB"
@@ -111,7 +108,7 @@ def _outputs(graph: Graph, machine: Any, values: str) -> dict[str, tuple[str, An
             "decision": (_flat(graph, values), np.float64, ()),
         }
     if not hasattr(machine, "classes_"):
-        outputs = machine._coefficients.shape[1] if isinstance(machine, LeastSquaresMachine) else 1
+        outputs = len(machine._intercept_)
         flat = outputs == 1 and getattr(machine, "_single", True)
         found = _flat(graph, values) if flat else values
         return {"prediction": (found, np.float64, () if flat else (outputs,))}

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
+from scipy.stats import binomtest
 
 from mercer.errors import InvalidInput
 
@@ -82,8 +82,7 @@ class Comparison:
 
 def mcnemar(only_first: int, only_second: int) -> float:
     """Exact two-sided p-value for b and c points that only one of two schemes has right."""
-    n = only_first + only_second
-    return 1.0 if n == 0 else min(1.0, 2.0 * float(binom.cdf(min(only_first, only_second), n, 0.5)))
+    return float(binomtest(only_first, only_first + only_second).pvalue) if only_first + only_second else 1.0
 
 
 def bootstrap_interval(
@@ -134,14 +133,10 @@ def compare(
 
 def rate_interval(errors: int, n: int, *, level: float = 0.95) -> tuple[float, float]:
     """Clopper-Pearson interval of an error rate from `errors` of n points: for a number without predictions."""
-    from scipy.stats import beta
-
     if not 0 <= errors <= n or n < 1:
         raise InvalidInput(f"{errors} errors of {n} points do not make a rate.")
-    tail = (1 - level) / 2
-    low = 0.0 if errors == 0 else float(beta.ppf(tail, errors, n - errors + 1))
-    high = 1.0 if errors == n else float(beta.ppf(1 - tail, errors + 1, n - errors))
-    return low, high
+    low, high = binomtest(errors, n).proportion_ci(level)
+    return float(low), float(high)
 
 
 def siding_with_the_error(code: ArrayLike, outputs: ArrayLike, truth: ArrayLike, chosen: ArrayLike) -> Array:

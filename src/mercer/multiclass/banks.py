@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from mercer.errors import InvalidInput
+from mercer.machine.arguments import refuse_negative, sample_weights
 from mercer.multiclass.codes import Code
 
 Array = NDArray[np.float64]
@@ -29,6 +30,10 @@ class Bank(ABC):
     @abstractmethod
     def outputs(self, X: Any) -> Array:
         """Outputs (m, F) at m points; positive for the classes with M = +1."""
+
+    @abstractmethod
+    def parts(self) -> list[Any]:
+        """What was trained: fitted machines, whose certificates count together."""
 
     def leave_one_out(self) -> Array | None:
         """Exact outputs (n, F) of machines trained without each training point; None where they are not free."""
@@ -58,6 +63,10 @@ class CloneBank(Bank):
         tasks = (delayed(_fit)(base, X, column, where, weights, pairwise) for column, where in zip(signs.T, members))
         return cls(list(Parallel(n_jobs=n_jobs)(tasks)), members, pairwise)
 
+    def parts(self) -> list[Any]:
+        """The clones; a column left with one side has none."""
+        return [machine for machine in self.machines if not isinstance(machine, float)]
+
     def outputs(self, X: Any) -> Array:
         """Outputs (m, F), column by column."""
         values = np.empty((_num_samples(X), len(self.machines)))
@@ -68,6 +77,16 @@ class CloneBank(Bank):
                 seen = X if where is None or not self._pairwise else _safe_indexing(X, where, axis=1)
                 values[:, column] = margins(machine, seen)
         return values
+
+
+def weights_for(base: Any, sample_weight: Any, X: Any) -> Array | None:
+    """Sample weights (n,) of the points, None where none are given; refused where the base takes none."""
+    weights = sample_weights(sample_weight, X)
+    if weights is not None:
+        refuse_negative(weights)
+        if not has_fit_parameter(base, "sample_weight"):
+            raise InvalidInput(f"{type(base).__name__} takes no sample_weight: leave it out")
+    return weights
 
 
 def margins(machine: Any, X: Any) -> Array:
@@ -84,9 +103,10 @@ def _fit(base: Any, X: Any, signs: NDArray[np.int8], where: Index | None, weight
         X, signs = _safe_indexing(X, where), signs[where]
         X = _safe_indexing(X, where, axis=1) if pairwise else X
         weights = None if weights is None else weights[where]
-    if len(signs) == 0:
+    seen = signs if weights is None else signs[weights > 0]
+    if len(seen) == 0:
         return 0.0
-    if signs.min() == signs.max():
-        return float(signs[0])
+    if seen.min() == seen.max():
+        return float(seen[0])
     y = signs.astype(np.int64)
     return clone(base).fit(X, y) if weights is None else clone(base).fit(X, y, sample_weight=weights)

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.estimation import probability
+from mercer.machine import probability
 
 Index = NDArray[np.intp]
 

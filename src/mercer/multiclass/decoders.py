@@ -86,8 +86,8 @@ def natural_loss(base: Any) -> Loss:
     given = getattr(base, "loss", None)
     if kind in ("Pipeline", "GridSearchCV", "RandomizedSearchCV", "FixedThresholdClassifier"):
         return natural_loss(base.steps[-1][1] if kind == "Pipeline" else base.estimator)
-    if kind == "LinearSVC":
-        return losses.Hinge() if given == "hinge" else losses.SquaredHinge()
+    if kind in ("LinearSVC", "SVC"):
+        return losses.SquaredHinge() if given == "squared_hinge" else losses.Hinge()
     if kind == "SGDClassifier":
         names = {"log_loss": "logistic", "squared_error": "square", "modified_huber": "squared_hinge"}
         return loss_of(names.get(str(given), str(given) if str(given) in LOSSES else "hinge"))

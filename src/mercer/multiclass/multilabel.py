@@ -12,30 +12,25 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
 from sklearn.utils import get_tags
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import (
-    _num_samples,
-    check_consistent_length,
-    check_is_fitted,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from mercer import threads
 from mercer.errors import InvalidInput
-from mercer.estimation.weights import refuse_negative, sample_weights
 from mercer.kernels import Kernel
 from mercer.least_squares import LSSVC, LSSVR
-from mercer.multiclass.banks import margins
-from mercer.multiclass.support_vector_bank import CodedSVC
+from mercer.machine.arguments import refuse_flat
+from mercer.machine.outcome import MadeOfMachines, common_kernel, common_outcome
+from mercer.multiclass.banks import CloneBank, weights_for
+from mercer.multiclass.support_vector_bank import CodedSVC, shares_matrix
 from mercer.svm import SVC
 
 Array = NDArray[np.float64]
 
 
-class Multilabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Multilabel(MadeOfMachines, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped
     """One binary machine for each label.
 
     Parameters
@@ -50,11 +45,13 @@ class Multilabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         labels share their work.
     n_labels_ : their number; classes_ the answers 0 and 1 of each.
     n_features_in_ : number of features, where points have some.
+    objective_, dual_objective_, gap_ : the certificate where the base has one, summed over the labels.
+    kernel_, solver_, solution_, history_, n_iter_, stopped_, plan_ : as in `OutputCode`.
 
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "base": "no_validation",  # type: ignore[dict-item]
+        "base": "no_validation",  # type: ignore[dict-item]  # scikit-learn takes the word
         "n_jobs": [Integral, None],
     }
 
@@ -79,48 +76,51 @@ class Multilabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         tags.target_tags.multi_output = True
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Multilabel":
         """Train on points X and indicators y (n, k): 1 where the point has the label, 0 where it has not."""
+        validate_data(self, X, y, skip_check_array=True)
         signs = 2 * indicators(y) - 1
         check_consistent_length(X, signs)
-        validate_data(self, X, skip_check_array=True)
-        weights = sample_weights(sample_weight, X)
-        if weights is not None:
-            refuse_negative(weights)
-            if not has_fit_parameter(self._base, "sample_weight"):
-                raise InvalidInput(f"{type(self._base).__name__} takes no sample_weight: leave it out")
+        weights = weights_for(self._base, sample_weight, X)
         self.n_labels_ = signs.shape[1]
         self.classes_ = [np.array([0, 1])] * self.n_labels_
         with threads.limit(self.n_jobs):
             self._train(X, signs, weights)
+        self.kernel_, self.stopped_ = common_kernel(self._parts()), common_outcome(self._parts())
         return self
+
+    def _parts(self) -> list[Any]:
+        check_is_fitted(self)
+        if self._shared is not None:
+            return [self._shared]
+        return [machine for machine in self.machines_ or [] if not isinstance(machine, float)]
 
     def _train(self, X: Any, signs: NDArray[np.int64], weights: Array | None) -> None:
         """One machine for all labels where they share their work, else one for each."""
         base = self._base
         self.machines_, self._shared = None, None
         if _one_system(base):
-            self._shared = _regression(base).fit(X, signs.astype(np.float64), sample_weight=weights).predict
-        elif _one_matrix(base, signs, weights):
-            # Points with the same labels are a class, and a label is a column of the code of these classes.
-            code, rows = np.unique(signs, axis=0, return_inverse=True)
-            machine = CodedSVC.like(base, code.astype(np.int8))
-            self._shared = machine.fit(X, rows.ravel(), sample_weight=weights).outputs
+            self._shared = _regression(base).fit(X, signs.astype(np.float64), sample_weight=weights)
+            return
+        # Points with the same labels are a class, and a label is a column of the code of these classes.
+        rows, classes = np.unique(signs, axis=0, return_inverse=True)
+        code, classes = rows.astype(np.int8), classes.ravel()
+        if _one_matrix(base, signs, weights):
+            self._shared = CodedSVC.like(base, code).fit(X, classes, sample_weight=weights)
         else:
-            tasks = (delayed(_fit)(base, X, column, weights) for column in signs.T)
-            self.machines_ = list(Parallel(n_jobs=self.n_jobs)(tasks))
+            self.machines_ = CloneBank.train(base, code, X, classes, weights, self.n_jobs).machines
 
     def decision_function(self, X: Any) -> Array:
         """Outputs (n, k), positive where the label is given."""
         check_is_fitted(self)
+        if hasattr(self, "n_features_in_"):
+            refuse_flat(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         if self._shared is not None:
-            return np.asarray(self._shared(X), dtype=np.float64).reshape(_num_samples(X), -1)
-        values = np.empty((_num_samples(X), self.n_labels_))
-        for column, machine in enumerate(self.machines_ or []):
-            values[:, column] = machine if isinstance(machine, float) else margins(machine, X)
-        return values
+            answer = self._shared.outputs if isinstance(self._shared, CodedSVC) else self._shared.predict
+            return np.asarray(answer(X), dtype=np.float64).reshape(_num_samples(X), -1)
+        return CloneBank(self.machines_ or [], [None] * self.n_labels_, False).outputs(X)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Indicators (n, k)."""
@@ -130,13 +130,16 @@ class Multilabel(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
 def indicators(Y: Any) -> NDArray[np.int64]:
     """Y (n, k) of 0 and 1, dense or sparse; InvalidInput for anything else, one column of classes above all."""
     dense = Y.toarray() if sp.issparse(Y) else np.asarray(Y)
+    if np.iscomplexobj(dense):
+        raise InvalidInput("Complex data not supported: Y must hold 0 and 1 only")
     if dense.ndim != 2:
         raise InvalidInput(
-            f"Y must be a matrix (n, labels) of 0 and 1, got shape {dense.shape}: one class for each point is a "
+            "Only binary classification is supported, one column for each label: Y must be a matrix (n, labels) of 0 "
+            f"and 1, got {type_of_target(dense)} targets of shape {dense.shape}: one class for each point is a "
             "multiclass problem, for OutputCode"
         )
     if dense.dtype.kind not in "biuf" or not np.isin(dense, (0, 1)).all():
-        raise InvalidInput("Y must hold 0 and 1 only: 1 where the point has the label")
+        raise InvalidInput("Unknown label type: Y must hold 0 and 1 only, 1 where the point has the label")
     return dense.astype(np.int64)
 
 
@@ -150,21 +153,11 @@ def _one_system(base: Any) -> bool:
 
 def _one_matrix(base: Any, signs: NDArray[np.int64], weights: Array | None) -> bool:
     """Whether the labels are columns of one SVC: every label is there and missing, and no point is left out."""
-    if type(base) is not SVC or base.class_weight is not None or getattr(base, "approximation", None) is not None:
-        return False
     both = bool(np.all(signs.min(axis=0) < signs.max(axis=0)))
-    return both and (weights is None or bool(weights.min() > 0))
+    return shares_matrix(base) and both and (weights is None or bool(weights.min() > 0))
 
 
 def _regression(base: LSSVC) -> LSSVR:
     """Least squares on targets +-1 of all labels: the same systems, one factorisation."""
     names = LSSVR._get_param_names()
     return LSSVR(**{name: value for name, value in base.get_params(deep=False).items() if name in names})
-
-
-def _fit(base: Any, X: Any, signs: NDArray[np.int64], weights: Array | None) -> Any:
-    """A clone trained on one label, or the sign it would always answer."""
-    seen = signs if weights is None else signs[weights > 0]
-    if seen.min() == seen.max():
-        return float(seen[0])
-    return clone(base).fit(X, signs) if weights is None else clone(base).fit(X, signs, sample_weight=weights)

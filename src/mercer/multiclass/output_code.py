@@ -1,40 +1,28 @@
 """OutputCode: several classes from any binary classifier, by a code matrix and a decoder."""
 
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, _fit_context
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _num_samples,
-    check_is_fitted,
-    column_or_1d,
-    has_fit_parameter,
-    validate_data,
-)
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from mercer import threads
 from mercer.errors import InvalidInput
-from mercer.estimation import probability, validation
-from mercer.estimation.similarity import kind_of
-from mercer.estimation.weights import refuse_negative, sample_weights
 from mercer.least_squares import LSSVC
 from mercer.losses import Loss
-from mercer.multiclass import (
-    combiners,
-    continuous_codes,
-    copies,
-    coupling,
-    decoders,
-    least_squares_bank,
-    support_vector_bank,
-)
-from mercer.multiclass.banks import Bank, CloneBank
+from mercer.machine import arguments, probability
+from mercer.machine.arguments import HoldsValues, kind_of
+from mercer.machine.fitted_state import Labels, State, Values
+from mercer.machine.outcome import MadeOfMachines, common_kernel, common_outcome
+from mercer.multiclass import copies, coupling, decoders, learnt_decoders, least_squares_bank, support_vector_bank
+from mercer.multiclass.banks import Bank, CloneBank, weights_for
 from mercer.multiclass.codes import NAMES, audit, make_code
 from mercer.svm import SVC
 
@@ -50,7 +38,8 @@ def _gives_probabilities(estimator: "OutputCode") -> bool:
     return True
 
 
-class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class OutputCode(MadeOfMachines, MetaEstimatorMixin, ClassifierMixin, HoldsValues):  # type: ignore[misc]  # untyped
     """k classes by the binary machines of a code matrix.
 
     Parameters
@@ -82,11 +71,14 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
     sigmoids_ : Platt's A and B (F, 2), for "bradley-terry".
     combiner_ : the learnt map (F, k), for "stacking" and "continuous".
     n_features_in_ : number of features, where points have some.
+    objective_, dual_objective_, gap_ : the certificate where the base has one, summed over the machines that were
+        trained; for LSSVC and a code without zeros these are the machines of one-versus-all.
+    kernel_, solver_, solution_, history_, n_iter_, stopped_, plan_ : as in `SVC`; a list of kernels where they differ.
 
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "base": "no_validation",  # type: ignore[dict-item]
+        "base": "no_validation",  # type: ignore[dict-item]  # scikit-learn takes the word
         "code": [StrOptions(set(NAMES)), "array-like"],
         "decoder": [StrOptions(set(DECODERS))],
         "loss": [StrOptions({"auto", *decoders.LOSSES}), Loss],
@@ -97,30 +89,19 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         "n_jobs": [Integral, None],
     }
 
-    bank_: Bank
+    base: Any = field(default=None, kw_only=False)
+    code: Any = field(default="ova", kw_only=False)
+    decoder: str = field(default="loss", kw_only=False)
+    loss: Any = "auto"
+    penalty: float = 1.0
+    norm: str = "2"
+    folds: int = 5
+    random_state: Any = None
+    n_jobs: int | None = None
 
-    def __init__(
-        self,
-        base: Any = None,
-        code: Any = "ova",
-        decoder: str = "loss",
-        *,
-        loss: Any = "auto",
-        penalty: float = 1.0,
-        norm: str = "2",
-        folds: int = 5,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.base = base
-        self.code = code
-        self.decoder = decoder
-        self.loss = loss
-        self.penalty = penalty
-        self.norm = norm
-        self.folds = folds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    def _parts(self) -> list[Any]:
+        check_is_fitted(self)
+        return self.bank_.parts()
 
     @property
     def _base(self) -> Any:
@@ -134,32 +115,41 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         tags.input_tags.allow_nan = own.input_tags.allow_nan
         return tags
 
+    def _state(self) -> State:
+        """What predictions need beside the bank: the code, and what the decoder has learnt."""
+        state: dict[str, Any] = {"classes_": Labels(), "code_": Values(("classes", "columns"), "i1")}
+        state["_kept"] = Values(("points",), "i8", optional=True)
+        if self.decoder == "bradley-terry":
+            state |= {"sigmoids_": Values(("columns", 2)), "_sizes": Values(("columns",))}
+        elif self.decoder in ("stacking", "continuous"):
+            state["combiner_"] = Values(("columns", "classes"))
+        return state
+
+    def _decoding_loss(self) -> Loss:
+        return decoders.natural_loss(self._base) if self.loss == "auto" else decoders.loss_of(self.loss)
+
     # Training --------------------------------------------------------------------------------------------------
 
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OutputCode":
         """Train on points X and labels y (n,); points of weight zero are left out."""
         X, y = self._checked(X, y)
-        weights = sample_weights(sample_weight, X)
+        weights = weights_for(self._base, sample_weight, X)
         self._kept: Index | None = None
-        if weights is not None:
-            refuse_negative(weights)
-            if not has_fit_parameter(self._base, "sample_weight"):
-                raise InvalidInput(f"{type(self._base).__name__} takes no sample_weight: leave it out")
-            if not weights.all():
-                kept = np.flatnonzero(weights)
-                X, y, weights = self._part(X, kept), y[kept], weights[kept]
-                self._kept = kept
+        if weights is not None and not weights.all():
+            self._kept = kept = np.flatnonzero(weights)
+            X, y, weights = self._part(X, kept), y[kept], weights[kept]
         self.classes_, labels = np.unique(y, return_inverse=True)
         k = len(self.classes_)
         if k < 2:
             raise InvalidInput(f"The number of classes has to be greater than one; got {k} class")
         random = check_random_state(self.random_state)
         self.code_ = make_code(self.code, k, int(random.randint(2**31 - 1)))
-        self.audit_ = audit(self.code_)
-        self.loss_ = decoders.natural_loss(self._base) if self.loss == "auto" else decoders.loss_of(self.loss)
+        self.audit_, self.loss_ = audit(self.code_), self._decoding_loss()
         with threads.limit(self.n_jobs):
-            self.bank_ = self._train(X, labels, weights)
+            self.bank_: Bank = self._train(X, labels, weights)
+            parts = self.bank_.parts()
+            self.kernel_, self.stopped_ = common_kernel(parts), common_outcome(parts)
             if self.decoder in ("bradley-terry", "stacking", "continuous"):
                 self._learn(self._unseen(X, labels, weights, random), labels, weights)
         return self
@@ -168,16 +158,16 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         """The data as the base takes them; mercer's machines get them in their working form at once."""
         base = self._base
         if isinstance(base, (SVC, LSSVC)):
-            X, y = validation.training_data(self, kind_of(base.kernel, X), X, y)
+            X, y = arguments.training_data(self, kind_of(base.kernel, X), X, y)
         else:
+            y = validate_data(self, y=y)
             validate_data(self, X, skip_check_array=True)
-            y = column_or_1d(y, warn=True)
             X, y = indexable(X, y)  # sparse points become CSR, others what folds can be cut from
         check_classification_targets(y)
         return X, np.asarray(y)
 
     def _part(self, X: Any, index: Index) -> Any:
-        part = validation.take(X, index) if isinstance(X, list) else _safe_indexing(X, index)
+        part = arguments.take(X, index) if isinstance(X, list) else _safe_indexing(X, index)
         return _safe_indexing(part, index, axis=1) if get_tags(self._base).input_tags.pairwise else part
 
     def _train(self, X: Any, labels: Index, weights: Array | None) -> Bank:
@@ -228,10 +218,10 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         unit = float(np.sqrt(np.mean(w @ outputs**2) / w.sum())) or 1.0
         k, values = len(self.classes_), outputs / unit
         if self.decoder == "stacking":
-            learnt = combiners.stack(values, labels, k, self.penalty, w)
+            learnt = learnt_decoders.stack(values, labels, k, self.penalty, w)
         else:
             norm: Any = self.norm
-            learnt = continuous_codes.continuous_code(values, labels, k, norm=norm, penalty=self.penalty, weights=w).T
+            learnt = learnt_decoders.continuous_code(values, labels, k, norm=norm, penalty=self.penalty, weights=w).T
         self.combiner_ = np.ascontiguousarray(learnt / unit)
 
     def _calibrate(self, outputs: Array, labels: Index, weights: Array) -> None:
@@ -250,13 +240,10 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         check_is_fitted(self)
         base = self._base
         if isinstance(base, (SVC, LSSVC)):
-            X = validation.prediction_data(self, kind_of(base.kernel, X), X, getattr(self, "n_features_in_", 0))
+            X = arguments.prediction_data(self, kind_of(base.kernel, X), X, getattr(self, "n_features_in_", 0))
         elif hasattr(self, "n_features_in_"):
             (X,) = indexable(X)
-            if getattr(X, "ndim", 2) == 1:
-                raise InvalidInput(
-                    "Expected 2D array, got 1D array instead. Reshape your data: X.reshape(1, -1) for a single point"
-                )
+            arguments.refuse_flat(X)
             validate_data(self, X, reset=False, skip_check_array=True)
         if _num_samples(X) == 0:
             raise InvalidInput("Found array with 0 sample(s) while a minimum of 1 is required")
@@ -273,7 +260,7 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
             return np.asarray(-decoders.loss_based(self.code_, values, self.loss_) / self.code_.shape[1])
         if self.decoder == "bradley-terry":
             return np.asarray(np.log(self._couple(values)))
-        return combiners.linear(values, self.combiner_)
+        return np.asarray(values @ self.combiner_)
 
     def _couple(self, values: Array) -> Array:
         r = probability.sigmoid(values, self.sigmoids_[:, 0], self.sigmoids_[:, 1])
@@ -293,12 +280,12 @@ class OutputCode(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: i
         scores = self._scores(X)
         return np.asarray(self.classes_[np.argmax(scores, axis=1)])
 
-    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, k) of the Bradley-Terry model; with decoder="bradley-terry" only."""
         return self._couple(self.outputs(X))
 
-    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the class probabilities (n, k)."""
         return np.asarray(np.log(self.predict_proba(X)))

@@ -11,17 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
-from mercer.estimation.training import TrainingSet
-from mercer.gram import Gram
-from mercer.gram.memory import budget
+from mercer.gram import Gram, GramOperator
+from mercer.machine.fitted_state import State, Values
+from mercer.machine.training_set import TrainingSet
 from mercer.multiclass.banks import Bank
 from mercer.multiclass.codes import Code, all_versus_all
-from mercer.problems import Problem
-from mercer.solvers import decomposition
+from mercer.problems import HardMargin, Problem
+from mercer.resources import Resources
 from mercer.solvers.monitor import Monitor
+from mercer.solvers.quadratic import decomposition
 from mercer.solvers.solution import Solution
 from mercer.svm import SVC
-from mercer.svm.classifier import Trained
+from mercer.svm.base import SupportVectorMachine
+from mercer.svm.classification import Trained
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -50,6 +52,12 @@ class CodedSVC(SVC):
     def _paired(self) -> bool:
         return False
 
+    def _state(self) -> State:
+        return {**super()._state(), "_code": Values(("classes", "outputs"), "i1")}
+
+    def _expansion_shape(self, outputs: int) -> tuple[int, int]:
+        return self._code.shape[1], self._code.shape[1]
+
     def _train(
         self, training: TrainingSet, codes: Index, weights: Vector | None, index: Index | None, monitor: Monitor
     ) -> Trained:
@@ -60,65 +68,81 @@ class CodedSVC(SVC):
             signs = columns[column][codes].astype(np.float64)
             members = None if signs.all() else np.flatnonzero(signs)
             own = weights if members is None or weights is None else weights[members]
-            problem = self._problem(training.gram(members), signs if members is None else signs[members], own)
-            return members, problem, self._solve_held(problem, monitor)
+            problem = self._problem(training.gram(members, share), signs if members is None else signs[members], own)
+            return members, problem, self._solve_held(problem, training.resources, monitor)
 
         _ = training.whole  # computed before the threads part
-        trained = threads.run(train, [(column,) for column in range(len(columns))])
+        share = training.side_by_side(len(columns))
+        trained = threads.run(train, [(column,) for column in range(len(columns))], share)
         rows = np.zeros((len(columns), len(codes)))
-        for row, (members, _, solution) in zip(rows, trained):
-            row[slice(None) if members is None else members] = solution.coefficients
+        scales = [self._scale(problem, solution) for _, problem, solution in trained]
+        for row, (members, _, solution), scale in zip(rows, trained, scales):
+            row[slice(None) if members is None else members] = solution.coefficients / scale
         support = np.flatnonzero(rows.any(axis=0))
         support = support[np.argsort(codes[support], kind="stable")]
         counts = np.bincount(codes[support], minlength=len(self._code)).astype(np.int32)
-        intercept = np.array([float(solution.bias) for _, _, solution in trained])
+        intercept = np.array([float(solution.bias) / scale for (_, _, solution), scale in zip(trained, scales)])
         problems, solutions = [problem for _, problem, _ in trained], [solution for _, _, solution in trained]
         dual = np.ascontiguousarray(rows[:, support])
-        return Trained(support, counts, dual, intercept, list(problems), solutions, [p.box for p in problems])
+        boxes = [problem.box for problem in problems]
+        return Trained(support, counts, dual, intercept, list(problems), solutions, boxes, np.zeros((0, len(rows))))
 
-    def _solve_held(self, problem: Problem, monitor: Monitor) -> Solution:
+    def _solve_held(self, problem: Problem, resources: Resources, monitor: Monitor) -> Solution:
         """One column; where its matrix is held and not large, all points are one working set."""
-        held = getattr(problem.gram, "matrix", None) is not None
+        held = isinstance(problem.gram, GramOperator) and problem.gram.held_values() is not None
         n = problem.program().n
-        if self.solver == "interior_point" or not held or n > WHOLE:
-            return self._solve(problem, monitor)
+        if self.solver == "interior_point" or not held or n > WHOLE or isinstance(problem, HardMargin):
+            return self._solve(problem, resources, monitor)
         return decomposition.solve(
             problem, tol=self.tol, gap_tol=self.gap_tol, monitor=monitor, max_iter=self.max_iter, working_set=n
         )
 
-    def _public(self, dual: Matrix, intercept: Vector) -> tuple[Matrix, Vector]:
-        return dual, intercept
+    def _public(self, dual: Matrix, intercept: Vector) -> tuple[Any, Vector]:
+        return SupportVectorMachine._public(self, dual, intercept)
 
     def outputs(self, X: Any) -> Matrix:
         """Decision values (n, F)."""
         return self._values(X)
 
 
+def shares_matrix(base: Any) -> bool:
+    """Whether the machines of all columns are parts of one problem: a plain SVC, whose points weigh the same in all."""
+    return type(base) is SVC and base.class_weight is base.approximation is base.basis is None
+
+
 def hold(training: TrainingSet) -> None:
     """Compute the whole matrix once where it fits: with many machines even cheap values are cheaper to read."""
-    size = training.n**2 * np.dtype(training.precision).itemsize
-    if training.kind in ("features", "objects") and not training.shared and 2 * size <= budget(training.memory):
+    memory, precision = training.resources.memory, training.resources.precision
+    size = training.n**2 * np.dtype(precision).itemsize
+    if training.kind in ("features", "objects") and not training.shared and 2 * size <= training.resources.budget:
         training.shared = True
-        training.whole = Gram(
-            training.kernel, training.points, memory=training.memory, precision=training.precision, storage="dense"
-        )
+        training.whole = Gram(training.kernel, training.points, memory=memory, precision=precision, storage="dense")
 
 
 class SupportVectorBank(Bank):
     """Machines of one SVC: its pairs, its only machine, or the columns of a code."""
 
-    def __init__(self, base: SVC, code: Code, X: Any, labels: Index, weights: Vector | None) -> None:
-        self._sign: Matrix | None = None
-        self._pairs = len(code) > 2 and np.array_equal(code, all_versus_all(len(code)))
+    def __init__(self, machine: SVC, code: Code) -> None:
+        self.machine = machine
+        self._sign = code[1:].astype(np.float64) if len(code) == 2 else None
+
+    @classmethod
+    def train(cls, base: SVC, code: Code, X: Any, labels: Index, weights: Vector | None) -> "SupportVectorBank":
+        """Train on points X whose classes 0..k-1 are `labels` (n,)."""
+        options = {**base.get_params(deep=False), "probability": False}
         if len(code) == 2:
-            self.machine = SVC(**{**base.get_params(deep=False), "probability": False})
-            self._sign = code[1:].astype(np.float64)
-        elif self._pairs:
-            options = {"multiclass": "ovo", "decision_function_shape": "ovo", "break_ties": False, "probability": False}
-            self.machine = SVC(**{**base.get_params(deep=False), **options})
+            machine = SVC(**options)
+        elif np.array_equal(code, all_versus_all(len(code))):
+            options |= {"multiclass": "ovo", "decision_function_shape": "ovo", "break_ties": False}
+            machine = SVC(**options)
         else:
-            self.machine = CodedSVC.like(base, code)
-        self.machine.fit(X, labels, sample_weight=weights)
+            machine = CodedSVC.like(base, code)
+        machine.fit(X, labels, sample_weight=weights)
+        return cls(machine, code)
+
+    def parts(self) -> list[Any]:
+        """The one SVC."""
+        return [self.machine]
 
     def outputs(self, X: Any) -> Matrix:
         """Outputs (m, F)."""
@@ -130,8 +154,6 @@ class SupportVectorBank(Bank):
 
 def bank(base: SVC, code: Code, X: Any, labels: Index, weights: Vector | None) -> Bank | None:
     """The bank of a base SVC; None where machines must be trained one by one."""
-    if base.class_weight is not None or type(base) is not SVC or getattr(base, "approximation", None) is not None:
+    if not shares_matrix(base) or len(np.unique(labels)) < len(code):  # a class is missing, as may happen in a fold
         return None
-    if len(np.unique(labels)) < len(code):  # a class is missing, as may happen in a fold
-        return None
-    return SupportVectorBank(base, code, X, labels, weights)
+    return SupportVectorBank.train(base, code, X, labels, weights)

@@ -1,39 +1,41 @@
-"""What all problems share: checking of input, and certificates from the quadratic program.
+"""What all problems share: certificates from the quadratic program, and the free parameters of the machine.
 
-A problem is data: it builds its quadratic program once and says how the multipliers of the equalities translate into
-the bias and the other free parameters of the machine.
+A problem is data: it states its quadratic program once and says how the multipliers of the equalities translate into
+the bias, a margin or a tube, and the coefficients of basis functions.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import Infeasible, InvalidInput
 from mercer.losses import Loss
-from mercer.problems.certificate import Certificate
-from mercer.problems.program import GramLike, Index, QuadraticProgram
+from mercer.problems.certificate import Certificate, Uncertainty, converged
+from mercer.problems.program import QuadraticProgram
+from mercer.problems.statement import Bias, Costs
 
 Vector = NDArray[np.float64]
-Bias = Literal["free", "none", "penalised"]
 Named = dict[str, float | Vector]
 
 
 class Problem:
-    """Base of the zoo: a Gram matrix (n, n), weights (n,), and the program they give."""
+    """A quadratic program over a Gram matrix (n, n), with targets y (n,), costs (n,) each, and basis (n, q) or None."""
 
-    name: ClassVar[str] = "problem"
     loss: Loss | None = None
     """Cost of one point; None where a free parameter (rho, epsilon) is part of it."""
-    box: Vector
-    """C w_i (n,): the most a point may weigh."""
+    C: float = 1.0
+    bias: Bias = "free"
 
-    def __init__(self, gram: GramLike, C: float, bias: Bias, program: QuadraticProgram) -> None:
-        self.gram = gram
-        self.C = C
-        self.bias = bias
-        self._program = program
+    def __init__(self, program: QuadraticProgram, y: Vector, costs: Costs, basis: Vector | None = None) -> None:
+        self._program, self.gram = program, program.gram
+        self.y, self.costs, self.basis = y, costs, basis
+
+    @property
+    def box(self) -> Vector:
+        """The most a point may weigh, (n,): C w_i."""
+        return np.maximum(*self.costs)
 
     @property
     def n(self) -> int:
@@ -59,11 +61,21 @@ class Problem:
         """Dual objective at signed variables s (N,)."""
         return -self._program.objective(s, f0)
 
-    def certificate(self, s: Vector, f0: Vector | None = None, h: Vector | None = None) -> Certificate:
+    def certificate(
+        self,
+        s: Vector,
+        f0: Vector | None = None,
+        h: Vector | None = None,
+        *,
+        aim: float | None = None,
+        uncertainty: Uncertainty | None = None,
+    ) -> Certificate:
         """Primal, dual and gap at dual-feasible s (N,), O(n log n) when f0 = K @ coefficients (n,) is given.
 
         Slacks are the smallest feasible ones, the bias and its companions make the gap smallest.  `h` (r,) proposes
-        multipliers of the equalities; the better of these and the computed ones is kept.
+        multipliers of the equalities; the better of these and the computed ones is kept.  Where the relative gap is
+        above `aim`, the primal value is that of the best multiple of the function (`mercer.problems.scale`); bias and
+        multipliers stay those of the function itself.  With `uncertainty` the values are bounds for all f0 within it.
         """
         program = self._program
         c = program.coefficients(s)
@@ -75,30 +87,52 @@ class Problem:
             if other[0] < primal:
                 (primal, gap), chosen = other, h
         bias, named = self.free_parameters(chosen, c)
-        return Certificate(primal, primal - gap, gap, bias, named, chosen)
+        scale, scaled = 1.0, chosen
+        if aim is not None and not converged(primal, primal - gap, aim, gap):
+            t, other_h = program.best_scale(s, g, chosen, c)
+            other = program.evaluate(s, g, other_h, c, t)
+            if other[1] < gap:
+                (primal, gap), scale, scaled = other, t, other_h
+        found = Certificate(primal, primal - gap, gap, bias, named, chosen, scale, program.rounding)
+        if uncertainty is not None:
+            largest = program.largest_gap(s, g, scaled, uncertainty.values, scale)
+            found = found.widened(largest, uncertainty.energy)
+        return found.without_noise()
 
     def _best_multipliers(self, g: Vector, s: Vector) -> Vector:
         return self._program.best_multipliers(g, s)
 
     def equality_multipliers(self, bias: float, **named: Any) -> Vector:
         """Multipliers h (r,) of the program's equalities that stand for these free parameters."""
-        _only(named)
-        return np.array([-bias]) if self.bias == "free" else np.zeros(0)
+        if self.basis is None:
+            return self._thresholds(bias, named)
+        beta = np.asarray(named.pop("basis", np.zeros(self.basis.shape[1])), dtype=np.float64)
+        return np.concatenate((self._thresholds(bias, named), -beta))
 
     def free_parameters(self, h: Vector, coefficients: Vector) -> tuple[float, Named]:
-        """Bias and named parameters for multipliers h (r,) and expansion coefficients (n,)."""
+        """Bias and named parameters, "basis" (q,) among them, for multipliers h (r,) and coefficients (n,)."""
+        if self.basis is None:
+            return self._parameters(h, coefficients)
+        sums = h.size - self.basis.shape[1]
+        bias, named = self._parameters(h[:sums], coefficients)
+        return bias, {**named, "basis": -h[sums:]}
+
+    def _thresholds(self, bias: float, named: Named) -> Vector:
+        """Multipliers of the fixed sums."""
+        only(named)
+        return np.array([-bias]) if self.bias == "free" else np.zeros(0)
+
+    def _parameters(self, h: Vector, coefficients: Vector) -> tuple[float, Named]:
+        """Bias and named parameters for the multipliers of the fixed sums."""
         if self.bias == "free":
             return -float(h[0]), {}
         return (float(coefficients.sum()) if self.bias == "penalised" else 0.0), {}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(n={self.n}, C={self.C:g}, bias={self.bias!r})"
 
 
 class PlainProgram(Problem):
     """Any quadratic program as a problem; its free parameters are the multipliers "h" (r,) themselves."""
 
-    name: ClassVar[str] = "quadratic program"
+    bias = "none"
 
     def __init__(self, program: QuadraticProgram) -> None:
         sizes = {v.shape for v in (program.point, program.lower, program.upper, program.linear, program.ridge)}
@@ -110,94 +144,24 @@ class PlainProgram(Problem):
             raise InvalidInput(
                 "a variable with an infinite bound needs a positive ridge: bound it, or use a squared loss"
             )
-        super().__init__(program.gram, 1.0, "none", program)
-        span = np.minimum(np.maximum(-program.lower, program.upper), np.finfo(np.float64).max)
-        self.box = np.zeros(self.n)
-        np.maximum.at(self.box, program.point, span)
+        span = np.zeros(program.n)
+        ends = np.minimum(np.maximum(-program.lower, program.upper), np.finfo(np.float64).max)
+        np.maximum.at(span, program.point, ends)
+        super().__init__(program, np.zeros(program.n), Costs(span, span))
 
-    def equality_multipliers(self, bias: float, **named: Any) -> Vector:
-        """Multipliers as given under "h"."""
-        _only(named, "h")
+    def _thresholds(self, bias: float, named: Named) -> Vector:
+        only(named, "h")
         return np.asarray(named.get("h", np.zeros(self._program.d.size)), dtype=np.float64)
 
-    def free_parameters(self, h: Vector, coefficients: Vector) -> tuple[float, Named]:
-        """No bias; "h" as it is."""
+    def _parameters(self, h: Vector, coefficients: Vector) -> tuple[float, Named]:
         return 0.0, {"h": h}
 
+    def __repr__(self) -> str:
+        return f"PlainProgram(n={self.n}, {self._program.size} variables)"
 
-def _only(named: Mapping[str, Any], *allowed: str) -> None:
+
+def only(named: Mapping[str, Any], *allowed: str) -> None:
+    """Refuse free parameters that a problem does not have."""
     unknown = set(named) - set(allowed)
     if unknown:
         raise InvalidInput(f"this problem has no free parameter {sorted(unknown)}; it has {['bias', *allowed]}")
-
-
-def positive(name: str, value: float) -> float:
-    """A finite number > 0."""
-    value = float(value)
-    if not 0.0 < value < np.inf:
-        raise InvalidInput(f"{name} must be positive and finite, got {value}")
-    return value
-
-
-def non_negative(name: str, value: float) -> float:
-    """A finite number >= 0."""
-    value = float(value)
-    if not 0.0 <= value < np.inf:
-        raise InvalidInput(f"{name} must be non-negative and finite, got {value}")
-    return value
-
-
-def checked_size(gram: GramLike) -> int:
-    """Size n of a square, non-empty Gram matrix."""
-    n = int(gram.shape[0])
-    if n == 0 or len(gram.shape) != 2 or int(gram.shape[1]) != n:
-        raise InvalidInput(f"gram must be square and not empty, got shape {tuple(gram.shape)}")
-    return n
-
-
-def vector(name: str, values: ArrayLike, n: int) -> Vector:
-    """A finite float64 vector (n,)."""
-    out = np.ascontiguousarray(values, dtype=np.float64)
-    if out.shape != (n,):
-        raise InvalidInput(f"{name} must have shape ({n},), one entry for each point, got {out.shape}")
-    # One sum shows NaN and infinity; only a sum that overflows needs the second look.
-    if not np.isfinite(out.sum()) and not np.isfinite(out).all():
-        raise InvalidInput(f"{name} contains NaN or infinite values: remove or impute them")
-    return out
-
-
-def labels(y: ArrayLike, n: int) -> Vector:
-    """Class labels (n,), each -1 or +1."""
-    out = vector("y", y, n)
-    if not (np.abs(out) == 1.0).all():
-        raise InvalidInput("y must hold the class labels -1 and +1 only: encode other labels first")
-    return out
-
-
-def weighted(C: float, weights: ArrayLike | None, n: int) -> Vector:
-    """Box sizes C w_i (n,); a weight of zero leaves the point out."""
-    if weights is None:
-        return np.full(n, C)
-    w = vector("weights", weights, n)
-    if (w < 0).any():
-        raise InvalidInput("weights must not be negative")
-    if not w.any():
-        raise InvalidInput("weights are all zero: no point is left to learn from")
-    return C * w
-
-
-def bias_layout(bias: Bias, size: int) -> tuple[Index, Vector, float]:
-    """(groups (N,), d (r,), constant) for a program whose only equality is the one of the bias."""
-    if bias == "free":
-        return np.zeros(size, dtype=np.intp), np.zeros(1), 0.0
-    if bias == "none" or bias == "penalised":
-        return np.full(size, -1, dtype=np.intp), np.zeros(0), 1.0 if bias == "penalised" else 0.0
-    raise InvalidInput(f"bias must be 'free', 'none' or 'penalised', got {bias!r}")
-
-
-def ridge_of(box: Vector, factor: float) -> tuple[Vector, NDArray[np.bool_]]:
-    """(factor / box, where box > 0): the ridge of a squared loss, 0 for points of weight zero."""
-    used = box > 0
-    ridge = np.zeros_like(box)
-    np.divide(factor, box, out=ridge, where=used)
-    return ridge, used

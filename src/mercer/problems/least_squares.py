@@ -27,42 +27,16 @@ Classification is regression on labels +-1: H_class = diag(y) H diag(y), so that
 bias (Hamers 2004, section 2.6.1).
 """
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercer import dense
 from mercer.errors import InvalidInput
-from mercer.problems.certificate import relative_gap
+from mercer.problems.certificate import Certificate
 from mercer.problems.program import GramLike
+from mercer.problems.statement import Bias, checked_bias
 
 Array = NDArray[np.float64]
-Bias = Literal["free", "none", "penalised"]
-
-
-@dataclass(frozen=True, eq=False)
-class LeastSquaresCertificate:
-    """Primal and dual value and their gap, each (k,), at the best `offsets` (q, k) for the given coefficients.
-
-    `residual` (n, k) is y - (K + R)c - Phi offsets, zero at the optimum (and zero where the weight is).
-    """
-
-    primal: Array
-    dual: Array
-    gap: Array
-    offsets: Array
-    residual: Array
-
-    @property
-    def total(self) -> tuple[float, float, float]:
-        """Primal, dual and gap summed over the outputs."""
-        return float(self.primal.sum()), float(self.dual.sum()), float(self.gap.sum())
-
-    @property
-    def relative_gap(self) -> float:
-        """2 (P - D) / (|P| + |D|) of the totals."""
-        return relative_gap(*self.total)
 
 
 class LeastSquares:
@@ -85,11 +59,9 @@ class LeastSquares:
             raise InvalidInput(f"gram must be square, got shape {gram.shape}: build it as Gram(kernel, X)")
         if not C > 0:
             raise InvalidInput(f"C must be positive (infinity means interpolation), got {C}")
-        if bias not in ("free", "none", "penalised"):
-            raise InvalidInput(f'bias must be "free", "none" or "penalised", got {bias!r}')
         self.gram = gram
         self.C = float(C)
-        self.bias: Bias = bias
+        self.bias: Bias = checked_bias(bias)
         self.Y = _columns(Y, n, "Y")
         self.weights = np.ones(n) if weights is None else _weights(weights, n)
         self.constant = 1.0 if bias == "penalised" else 0.0
@@ -109,8 +81,8 @@ class LeastSquares:
     @property
     def ridge(self) -> Array:
         """R_ii = 1 / (C w_i), (n,): zero for C = inf, infinite where the weight is zero."""
-        with np.errstate(divide="ignore"):
-            return np.where(self.weights > 0, 1.0 / (self.C * self.weights), np.inf)
+        ridge = np.full(len(self.weights), np.inf)
+        return np.asarray(np.divide(1.0 / self.C, self.weights, out=ridge, where=self.weights > 0))
 
     def with_C(self, C: float) -> "LeastSquares":
         """The same problem at another C."""
@@ -137,7 +109,7 @@ class LeastSquares:
         """D (k,) at coefficients (n, k) with columns' c = 0."""
         return _dual(coefficients, self.values(coefficients, f0), self.Y, self.weights, self.C)
 
-    def certificate(self, coefficients: Array, f0: Array | None = None) -> LeastSquaresCertificate:
+    def certificate(self, coefficients: Array, f0: Array | None = None) -> Certificate:
         """Gap-optimal offsets and the certificate of coefficients (n, k) that satisfy columns' c = 0."""
         f = self.values(coefficients, f0)
         return certify(coefficients, f, self.Y, self.columns, self.weights, self.C)
@@ -151,12 +123,15 @@ class LeastSquares:
         return np.zeros(self.k), offsets.copy()
 
 
-def certify(c: Array, f: Array, Y: Array, columns: Array, weights: Array, C: float) -> LeastSquaresCertificate:
-    """Certificate of c (n, k) whose values f = Kc (n, k) are known: O(n k q), no kernel work."""
+def certify(c: Array, f: Array, Y: Array, columns: Array, weights: Array, C: float) -> Certificate:
+    """Certificate of c (n, k) whose values f = Kc (n, k) are known: O(n k q), no kernel work.
+
+    Its multipliers hold the best "offsets" (q, k); its outputs the norm of the "residual" r of each column too.
+    """
     root = np.sqrt(weights)[:, None]
     offsets: Array = np.zeros((columns.shape[1], c.shape[1]))
     if columns.shape[1]:
-        offsets = np.asarray(np.linalg.lstsq(root * columns, root * (Y - f), rcond=None)[0], dtype=np.float64)
+        offsets = dense.least_squares(root * columns, root * (Y - f))
     error = Y - f - columns @ offsets
     primal, dual = _primal(c, f, error, weights, C), _dual(c, f, Y, weights, C)
     residual = np.where(weights[:, None] > 0, error - c * _safe_ridge(weights, C), 0.0)
@@ -164,7 +139,8 @@ def certify(c: Array, f: Array, Y: Array, columns: Array, weights: Array, C: flo
         gap = np.where(np.isfinite(primal), np.abs(np.sum(c * error, axis=0)), np.inf)
     else:
         gap = 0.5 * C * np.sum(weights[:, None] * residual**2, axis=0)
-    return LeastSquaresCertificate(primal, dual, gap, offsets, residual)
+    outputs = {"primal": primal, "dual": dual, "gap": gap, "residual": np.linalg.norm(residual, axis=0)}
+    return Certificate.of_outputs(outputs, {"offsets": offsets})
 
 
 def _safe_ridge(weights: Array, C: float) -> Array:

@@ -31,7 +31,6 @@ two scalings; the sign of Lee, Lin and Wahba's target is lost there; (4.33) sums
 are the corrected ones.
 """
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -39,35 +38,15 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
-from mercer.problems.base import Bias, checked_size, positive, weighted
-from mercer.problems.certificate import relative_gap
+from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import GramLike
+from mercer.problems.statement import Bias, checked_bias, checked_size, positive, weighted
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Pairs = Literal["ordered", "unordered"]
 
 WESTON_WATKINS, CRAMMER_SINGER, LEE_LIN_WAHBA = 0, 1, 2
-
-
-@dataclass(frozen=True, eq=False)
-class MulticlassCertificate:
-    """Primal value, dual value and gap at one dual-feasible point and one bias (k,)."""
-
-    primal: float
-    dual: float
-    gap: float
-    bias: Array
-    multipliers: dict[str, float | Array] = field(default_factory=dict)
-
-    @property
-    def relative_gap(self) -> float:
-        """2 (P - D) / (|P| + |D|)."""
-        return relative_gap(self.primal, self.dual, self.gap)
-
-    def converged(self, tol: float) -> bool:
-        """Whether gap <= tol (|P| + |D|) / 2."""
-        return self.gap <= 0.5 * tol * (abs(self.primal) + abs(self.dual))
 
 
 class ClassProblem:
@@ -94,9 +73,7 @@ class ClassProblem:
         self.C = positive("C", C)
         self.y, self.k = class_numbers(y, n, k)
         self.box: Array = weighted(self.C, weights, n)
-        if bias not in ("free", "none", "penalised"):
-            raise InvalidInput(f"bias must be 'free', 'none' or 'penalised', got {bias!r}")
-        self.bias: Bias = bias
+        self.bias: Bias = checked_bias(bias)
         self.constant = 1.0 if bias == "penalised" else 0.0
 
     @property
@@ -120,12 +97,43 @@ class ClassProblem:
         b = np.zeros(self.k) if bias is None or self.bias != "free" else np.asarray(bias, dtype=np.float64)
         return 0.5 * float(np.vdot(c, f)) + float(self.box @ self.losses(f + b))
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n={self.n}, k={self.k}, C={self.C:g}, bias={self.bias!r})"
+
 
 class MulticlassProblem(ClassProblem):
-    """Base of the large-margin machines: the loss is made of positive parts, one for each wrong class."""
+    """Base of the large-margin machines: the loss is made of positive parts, one for each wrong class.
+
+    `margin` is the customary one if None.
+    """
 
     code: ClassVar[int] = -1
-    margin: float
+    one_slack: ClassVar[bool] = False
+    """Whether only the largest positive part of a point counts."""
+    scale: ClassVar[float] = 1.0
+    """Factor of this objective to that of `equivalent`."""
+
+    def __init__(
+        self,
+        gram: GramLike,
+        y: ArrayLike,
+        C: float = 1.0,
+        weights: ArrayLike | None = None,
+        bias: Bias = "none",
+        *,
+        k: int | None = None,
+        margin: float | None = None,
+    ) -> None:
+        super().__init__(gram, y, C, weights, bias, k=k)
+        self.margin = self._customary_margin() if margin is None else positive("margin", margin)
+
+    @property
+    def equivalent(self) -> "MulticlassProblem":
+        """The problem that solvers work on."""
+        return self
+
+    def _customary_margin(self) -> float:
+        raise NotImplementedError
 
     def arguments(self, f: Array) -> Array:
         """What (n, k) the loss takes the positive part of at outputs f (n, k); minus infinity at the own class."""
@@ -178,8 +186,18 @@ class MulticlassProblem(ClassProblem):
         terms = (self.box[:, None] - a) * np.maximum(d, 0.0) + a * np.where(np.isfinite(d), np.maximum(-d, 0.0), 0.0)
         return np.asarray(terms.sum(axis=1))
 
-    def certificate(self, a: Array, f0: Array | None = None, bias: ArrayLike | None = None) -> MulticlassCertificate:
-        """Primal, dual and gap at dual-feasible a (n, k); without `bias` the best one for these f is computed."""
+    def certificate(
+        self,
+        a: Array,
+        f0: Array | None = None,
+        bias: ArrayLike | None = None,
+        *,
+        uncertainty: Uncertainty | None = None,
+    ) -> Certificate:
+        """Primal, dual and gap at dual-feasible a (n, k); without `bias` the best one for these f is computed.
+
+        With `uncertainty` the values are bounds for all f0 within it.
+        """
         c = self.coefficients(a)
         f = self.values(c, f0)
         if self.bias == "penalised":
@@ -192,34 +210,32 @@ class MulticlassProblem(ClassProblem):
         norm = 0.5 * float(np.vdot(c, f))  # a free bias adds b' sum_i c_i, which is zero
         primal = norm + float(self.box @ self.losses(f))
         gap = float(self.gaps(a, f).sum())
-        return MulticlassCertificate(primal, primal - gap, gap, b)
+        found = Certificate(primal, primal - gap, gap, b)
+        if uncertainty is None:
+            return found
+        return found.widened(gap + 2.0 * self.differences * float(self.box @ uncertainty.values), uncertainty.energy)
+
+    @property
+    def differences(self) -> int:
+        """Of how many differences of two outputs the loss is a sum."""
+        return 1 if self.one_slack else self.k - 1
 
     def best_bias(self, f: Array) -> Array:
-        """The free bias (k,), of sum zero, that makes the losses at f (n, k) smallest: a linear program."""
-        raise NotImplementedError
+        """The free bias (k,), of sum zero, that makes the losses at f (n, k) smallest: a linear program.
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(n={self.n}, k={self.k}, C={self.C:g}, bias={self.bias!r})"
+        It has one slack for each point and wrong class, or for each point.
+        """
+        i, j = np.divmod(np.flatnonzero(np.arange(self.k) != self.y[:, None]), self.k)
+        cost, slack = (self.box, i) if self.one_slack else (self.box[i], np.arange(i.size))
+        return least_hinges(self._shifts(i, j), self.arguments(f)[i, j], cost, slack)
+
+    def _shifts(self, i: Index, j: Index) -> Any:
+        """What a bias b (k,) adds to the arguments of points i and wrong classes j, as rows (m, k) that multiply it."""
+        return sp.csr_array((np.ones(i.size), (np.arange(i.size), j)), shape=(i.size, self.k))
 
 
 class PairedMargins(MulticlassProblem):
-    """Machines that compare the output of the own class with every other; `margin` is the customary one if None."""
-
-    customary: ClassVar[float]
-
-    def __init__(
-        self,
-        gram: GramLike,
-        y: ArrayLike,
-        C: float = 1.0,
-        weights: ArrayLike | None = None,
-        bias: Bias = "none",
-        *,
-        k: int | None = None,
-        margin: float | None = None,
-    ) -> None:
-        super().__init__(gram, y, C, weights, bias, k=k)
-        self.margin = self.customary if margin is None else positive("margin", margin)
+    """Machines that compare the output of the own class with every other."""
 
     @classmethod
     def from_rifkin(cls, gram: GramLike, y: ArrayLike, C: float, **options: Any) -> Self:
@@ -233,12 +249,8 @@ class PairedMargins(MulticlassProblem):
         d[rows, self.y] = -np.inf
         return np.asarray(d)
 
-    def _bias_program(self, f: Array) -> tuple[Any, Array, Index]:
-        """Rows shift b + offset of the linear program for the bias, and the point of each row."""
-        i, j = np.divmod(np.flatnonzero(np.arange(self.k) != self.y[:, None]), self.k)
-        rows, ones, shape = np.arange(i.size), np.ones(i.size), (i.size, self.k)
-        shift = sp.csr_array((ones, (rows, j)), shape=shape) - sp.csr_array((ones, (rows, self.y[i])), shape=shape)
-        return shift, self.arguments(f)[i, j], i
+    def _shifts(self, i: Index, j: Index) -> Any:
+        return super()._shifts(i, j) - super()._shifts(i, self.y[i])
 
 
 class WestonWatkins(PairedMargins):
@@ -246,12 +258,9 @@ class WestonWatkins(PairedMargins):
 
     name: ClassVar[str] = "Weston-Watkins"
     code: ClassVar[int] = WESTON_WATKINS
-    customary: ClassVar[float] = 2.0
 
-    def best_bias(self, f: Array) -> Array:
-        """A linear program with one slack for each point and wrong class."""
-        shift, offset, point = self._bias_program(f)
-        return least_hinges(shift, offset, self.box[point], np.arange(point.size))
+    def _customary_margin(self) -> float:
+        return 2.0
 
 
 class CrammerSinger(PairedMargins):
@@ -259,7 +268,10 @@ class CrammerSinger(PairedMargins):
 
     name: ClassVar[str] = "Crammer-Singer"
     code: ClassVar[int] = CRAMMER_SINGER
-    customary: ClassVar[float] = 1.0
+    one_slack: ClassVar[bool] = True
+
+    def _customary_margin(self) -> float:
+        return 1.0
 
     @classmethod
     def from_beta(cls, gram: GramLike, y: ArrayLike, beta: float, **options: Any) -> "CrammerSinger":
@@ -288,11 +300,6 @@ class CrammerSinger(PairedMargins):
         G[np.arange(self.n), self.y] -= self.margin
         return np.asarray((a * (G.max(axis=1)[:, None] - G)).sum(axis=1))
 
-    def best_bias(self, f: Array) -> Array:
-        """A linear program with one slack for each point."""
-        shift, offset, point = self._bias_program(f)
-        return least_hinges(shift, offset, self.box, point)
-
 
 class LeeLinWahba(MulticlassProblem):
     """Every wrong output pushed below -1/(k - 1) (Lee, Lin and Wahba 2004; Rifkin 2002, (4.12)-(4.13)).
@@ -304,18 +311,8 @@ class LeeLinWahba(MulticlassProblem):
     name: ClassVar[str] = "Lee-Lin-Wahba"
     code: ClassVar[int] = LEE_LIN_WAHBA
 
-    def __init__(
-        self,
-        gram: GramLike,
-        y: ArrayLike,
-        C: float = 1.0,
-        weights: ArrayLike | None = None,
-        bias: Bias = "none",
-        *,
-        k: int | None = None,
-    ) -> None:
-        super().__init__(gram, y, C, weights, bias, k=k)
-        self.margin = 1.0 / (self.k - 1)
+    def _customary_margin(self) -> float:
+        return 1.0 / (self.k - 1)
 
     @classmethod
     def from_lambda(cls, gram: GramLike, y: ArrayLike, penalty: float, **options: Any) -> "LeeLinWahba":
@@ -331,12 +328,6 @@ class LeeLinWahba(MulticlassProblem):
     def coefficients(self, a: Array) -> Array:
         """Mean over the classes less a."""
         return np.asarray(a.mean(axis=1, keepdims=True) - a)
-
-    def best_bias(self, f: Array) -> Array:
-        """A linear program with one slack for each point and wrong class."""
-        i, j = np.divmod(np.flatnonzero(np.arange(self.k) != self.y[:, None]), self.k)
-        shift = sp.csr_array((np.ones(i.size), (np.arange(i.size), j)), shape=(i.size, self.k))
-        return least_hinges(shift, self.arguments(f)[i, j], self.box[i], np.arange(i.size))
 
 
 class BredensteinerBennett:

@@ -18,10 +18,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercer import dense
 from mercer.errors import InvalidInput
-from mercer.problems.base import Bias
-from mercer.problems.multiclass import ClassProblem, MulticlassCertificate
+from mercer.problems.certificate import Certificate
+from mercer.problems.multiclass import ClassProblem
 from mercer.problems.program import GramLike
+from mercer.problems.statement import Bias
 
 Array = NDArray[np.float64]
 
@@ -91,7 +93,7 @@ class MultinomialLogistic(ClassProblem):
             if np.abs(slope).max() <= BIAS_ACCURACY * scale:
                 break
             H = np.diag(self.box @ p) - (p * self.box[:, None]).T @ p
-            step = np.linalg.lstsq(H + 1e-14 * scale * np.eye(self.k), slope, rcond=None)[0]
+            step = dense.least_squares(H + 1e-14 * scale * np.eye(self.k), slope)
             step -= step.mean()
             rate = 1.0
             while rate > 1e-10:
@@ -103,7 +105,7 @@ class MultinomialLogistic(ClassProblem):
             value = ahead
         return np.asarray(b)
 
-    def certificate(self, c: Array, f0: Array | None = None, bias: ArrayLike | None = None) -> MulticlassCertificate:
+    def certificate(self, c: Array, f0: Array | None = None, bias: ArrayLike | None = None) -> Certificate:
         """Primal at c (n, k), dual at the coefficients its outputs ask for; one product with K, two without `f0`."""
         f = self.values(np.asarray(c, dtype=np.float64), f0)
         if self.bias == "free":
@@ -114,7 +116,4 @@ class MultinomialLogistic(ClassProblem):
         gap = 0.5 * float(np.vdot(missing, self.values(missing)))
         primal = self.primal(c, b, f - self.constant * c.sum(axis=0))
         shown = self.constant * c.sum(axis=0) if self.bias == "penalised" else b
-        return MulticlassCertificate(primal, primal - gap, max(gap, 0.0), shown)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(n={self.n}, k={self.k}, C={self.C:g}, bias={self.bias!r})"
+        return Certificate(primal, primal - gap, max(gap, 0.0), shown)

@@ -17,14 +17,17 @@ and the machine's dual value is minus the objective above.  Hence, for A s = d a
 a sum of Fenchel-Young terms, each >= 0 (Schoelkopf and Smola 2002, sections 10.1.1 and 10.3, with the signs corrected).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import dense
 from mercer.errors import Infeasible
+from mercer.losses import interval_conjugate
+from mercer.problems.scale import Tangent, best_scale
 from mercer.problems.thresholds import best_threshold
 
 Vector = NDArray[np.float64]
@@ -32,6 +35,11 @@ Index = NDArray[np.intp]
 
 # Sweeps of exact one-row minimisation over general equality rows; each only lowers the primal value.
 SWEEPS = 20
+# Projection onto general rows: its accuracy, most steps, what keeps a step defined, and the shortest one tried.
+PROJECTED = 1e-10
+NEWTON_STEPS = 100
+DAMPING = 1e-12
+SHORTEST = 1e-15
 
 
 class GramLike(Protocol):
@@ -108,8 +116,17 @@ class QuadraticProgram:
 
     @cached_property
     def rounding(self) -> float:
-        """Error of the sums behind a gap: a few units in the last place of the costs of f = 0."""
+        """Gaps below this cannot be told from none: a few units in the last place of the costs of f = 0."""
         return 16.0 * float(np.finfo(np.float64).eps) * float(np.abs(self.costs(-self.linear)).sum())
+
+    def with_rows(self, rows: Vector) -> "QuadraticProgram":
+        """The program with more equalities, `rows` (q, N) times s = 0."""
+        d = np.concatenate((self.d, np.zeros(len(rows))))
+        return replace(self, groups=None, d=d, rows=np.vstack((self.equalities, rows)))
+
+    def in_one_sum(self) -> "QuadraticProgram":
+        """The program with all variables in one group that sums to zero."""
+        return replace(self, groups=np.zeros_like(self.point), d=np.zeros(1))
 
     def coefficients(self, s: Vector) -> Vector:
         """Expansion coefficients (n,): the sum of the variables on each point."""
@@ -151,26 +168,79 @@ class QuadraticProgram:
 
     def costs_and_response(self, q: Vector) -> tuple[Vector, Vector]:
         """phi_j(q_j) and the maximising s_j, each (N,)."""
-        if not self.has_ridge:
-            s = np.where(q > 0, self.upper, self.lower)
-            return q * s, s
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inner = np.where(self.ridge > 0, q / self.ridge, np.where(q > 0, np.inf, -np.inf))
-        s = np.clip(inner, self.lower, self.upper)
-        return q * s - 0.5 * self.ridge * s * s, s
+        return interval_conjugate(q, self.lower, self.upper, self.ridge if self.has_ridge else None)
 
-    def evaluate(self, s: Vector, g: Vector, h: Vector, c: Vector | None = None) -> tuple[float, float]:
-        """(P, gap) at dual-feasible s with g = K~ c and multipliers h; a gap below `rounding` is 0."""
+    def evaluate(
+        self, s: Vector, g: Vector, h: Vector, c: Vector | None = None, scale: float = 1.0
+    ) -> tuple[float, float]:
+        """(P, gap) at dual-feasible s and the primal point t f0, t = `scale`, with g = K~ c and multipliers h.
+
+        The gap has the term (1 - t)^2 ||f0||^2 / 2 besides those at the head of this file.
+        """
         c = self.coefficients(s) if c is None else c
-        q = self.slack_values(g, h)
+        norm = float(c @ g)
+        q = self.slack_values(scale * g if scale != 1.0 else g, h)
         phi = self.costs(q)
+        primal = 0.5 * scale**2 * norm + float(phi.sum()) - (float(self.d @ h) if self.d.size else 0.0)
+        return primal, self._gap(s, q, phi) + 0.5 * (1.0 - scale) ** 2 * max(norm, 0.0)
+
+    def _gap(self, s: Vector, q: Vector, phi: Vector, error: Vector | None = None) -> float:
+        """Sum of the Fenchel-Young terms at q (N,); with `error` (N,) the largest for values of q that far away."""
         terms = phi - q * s
         if self.has_ridge:
             terms += 0.5 * self.ridge * s * s
-        primal = 0.5 * float(c @ g) + float(phi.sum()) - (float(self.d @ h) if self.d.size else 0.0)
+        if error is not None:
+            for side in (q + error, q - error):
+                other = self.costs(side) - side * s
+                np.maximum(terms, other + 0.5 * self.ridge * s * s if self.has_ridge else other, out=terms)
         # The terms are non-negative in exact arithmetic; rounding must not turn one into a credit.
-        gap = float(np.maximum(terms, 0.0).sum())
-        return primal, gap if gap > self.rounding else 0.0
+        return float(np.maximum(terms, 0.0).sum())
+
+    def largest_gap(self, s: Vector, g: Vector, h: Vector, error: Vector, scale: float = 1.0) -> float:
+        """The gap as `evaluate` gives it, for whatever values lie within `error` (n,) of g = K~ c (n,)."""
+        c = self.coefficients(s)
+        q = self.slack_values(scale * g if scale != 1.0 else g, h)
+        norm = float(c @ g) + float(np.abs(c) @ error)
+        # Sums that are off by rounding make the dual no bound by that much times the multiplier.
+        loose = float(np.abs(h) @ np.abs(self.sums(s) - self.d)) if self.d.size else 0.0
+        return self._gap(s, q, self.costs(q), scale * self._at(error)) + 0.5 * (1.0 - scale) ** 2 * norm + loose
+
+    def best_scale(self, s: Vector, g: Vector, h: Vector, c: Vector) -> tuple[float, Vector]:
+        """The multiple t of f0 and the multipliers h (r,) that make P smallest, from those that are best at t = 1.
+
+        The slope of P in t at the best h is that of the costs with responses s^ that satisfy A s^ = d, which is what
+        makes h the best.  With general rows, whose best h is not known exactly, h is scaled along with f0.
+        """
+        norm = float(c @ g)
+        at = self._at(g)
+
+        def tangent(t: float) -> Tangent:
+            if self.groups is None:
+                q = self.slack_values(t * g, t * h)
+                phi, response = self.costs_and_response(q)
+                slope = float((h @ self.equalities - at) @ response - self.d @ h)
+                return Tangent(t, float(phi.sum()) - t * float(self.d @ h), slope)
+            best = h if t == 1.0 else self.best_multipliers(t * g)
+            q = self.slack_values(t * g, best)
+            phi, response = self.costs_and_response(q)
+            self._share_ties(q, response)
+            return Tangent(t, float(phi.sum()) - float(self.d @ best), -float(at @ response))
+
+        t = best_scale(norm, tangent(1.0), tangent, -self.objective(s, g - self.constant * float(c.sum())))
+        if t == 1.0:
+            return t, h
+        return t, t * h if self.groups is None else self.best_multipliers(t * g)
+
+    def _share_ties(self, q: Vector, response: Vector) -> None:
+        """Move the responses of variables with q = 0, where any is right, so that the groups sum to d."""
+        assert self.groups is not None
+        for k in range(self.d.size):
+            tied = np.flatnonzero((q == 0.0) & (self.groups == k) & (self.upper > self.lower))
+            missing = float(self.d[k]) - float(response[self.groups == k].sum())
+            for j in tied:
+                step = min(max(missing, self.lower[j] - response[j]), self.upper[j] - response[j])
+                response[j] += step
+                missing -= step
 
     def primal(self, coefficients: Vector, h: Vector, f0: Vector | None = None) -> float:
         """P(f0, h) for any expansion coefficients (n,), dual feasible or not."""
@@ -238,18 +308,10 @@ class QuadraticProgram:
         return np.array([s[self.groups == k].sum() for k in range(self.d.size)])
 
     def project(self, s: Vector) -> Vector:
-        """Nearest feasible point to s, for programs whose equalities are group sums.
-
-        General rows: s clipped to the box when that satisfies them, else Infeasible is raised.
-        """
-        s = np.clip(s, self.lower, self.upper)
-        if self.d.size == 0:
-            return s
+        """Nearest feasible point to s (N,)."""
         if self.groups is None:
-            scale = 1.0 + float(np.abs(self.equalities @ np.abs(s)).max())
-            if self.violation(s)[1] > 1e-9 * scale:
-                raise Infeasible("the start does not satisfy the equality rows of the program: start from None")
-            return s
+            return _onto_rows(s, self.lower, self.upper, self.equalities, self.d)
+        s = np.clip(s, self.lower, self.upper)
         sums = self.sums(s)
         for k in np.flatnonzero(sums != self.d):
             own = self.groups == k
@@ -283,8 +345,41 @@ def _onto_sum(s: Vector, lower: Vector, upper: Vector, target: float) -> Vector:
     return s
 
 
+def _onto_rows(s: Vector, lower: Vector, upper: Vector, A: Vector, d: Vector) -> Vector:
+    """Euclidean projection of s onto {lower <= s <= upper, A s = d}: Newton steps on the multipliers h (r,).
+
+    The projection is clip(s + A'h) with h a minimiser of sum_j phi_j(s_j + (A'h)_j) - d'h, phi_j of ridge one: convex,
+    with a slope that is linear between the break points, so that few steps reach it.
+    """
+    size = 1.0 + np.abs(d) + np.abs(A) @ np.abs(s)
+
+    def at(h: Vector) -> tuple[float, Vector, float]:
+        costs, nearest = interval_conjugate(s + h @ A, lower, upper, 1.0)
+        return float(costs.sum()) - float(d @ h), nearest, float((np.abs(d - A @ nearest) / size).max())
+
+    h = np.zeros(d.size)
+    value, found, off = at(h)
+    noise = float(np.finfo(np.float64).eps) * float(np.square(found).sum())
+    for _ in range(NEWTON_STEPS):
+        moving = s + h @ A
+        free = A[:, (lower < moving) & (moving < upper)]
+        H = free @ free.T
+        H.flat[:: d.size + 1] += DAMPING * (float(np.trace(H)) or float(np.square(A).sum()) or 1.0)
+        step, share = dense.solve_square(H, d - A @ found), 1.0
+        while share > SHORTEST and at(h + share * step)[0] > value + noise:
+            share *= 0.5
+        before, nearest = off, found
+        h = h + share * step
+        value, found, off = at(h)
+        if before <= PROJECTED and off >= 0.5 * before:
+            return nearest
+    raise Infeasible(
+        "no point of the box was found that satisfies the equality rows of the program: change C, nu or the basis"
+    )
+
+
 def _fitted(A: Vector, e: Vector, where: NDArray[np.bool_]) -> Vector:
     """Least-squares h of A'h = e over the variables `where`."""
     if not where.any():
         return np.zeros(A.shape[0])
-    return np.asarray(np.linalg.lstsq(A[:, where].T, e[where])[0], dtype=np.float64)
+    return dense.least_squares(A[:, where].T, e[where])

@@ -8,9 +8,11 @@ cold start is returned instead.
 
 import numpy as np
 
-from mercer.errors import InvalidInput
+from mercer.errors import Infeasible, InvalidInput
 from mercer.problems.base import Problem, Vector
 from mercer.problems.program import QuadraticProgram
+
+STRIP = 1 << 19  # kernel values computed at a time: the support vectors' own matrix may be larger than any budget
 
 
 def rescale(variables: Vector, old: Problem, new: Problem) -> Vector:
@@ -21,11 +23,15 @@ def rescale(variables: Vector, old: Problem, new: Problem) -> Vector:
             f"a warm start needs the same points and kind of problem: {variables.shape[0]} variables given, "
             f"{before.size} before, {program.size} now"
         )
-    ratio = np.divide(new.box, old.box, out=np.ones_like(new.box), where=old.box > 0)
     cold = program.start()
-    if program.groups is None and (before.d != 0).any():
+    rising, falling = (
+        np.divide(now, then, out=np.ones_like(now), where=then > 0)[program.point]
+        for now, then in zip(new.costs, old.costs)
+    )
+    try:
+        warm = program.project(variables * np.where(variables > 0, rising, falling))
+    except Infeasible:  # other equality rows, to which no way was found from here
         return cold
-    warm = program.project(variables * ratio[program.point])
     return warm if value(program, warm) < value(program, cold) else cold
 
 
@@ -36,6 +42,9 @@ def value(program: QuadraticProgram, s: Vector) -> float:
     out = float(program.linear @ s) + 0.5 * float(program.ridge @ (s * s))
     if support.size:
         own = c[support]
-        out += 0.5 * float(own @ np.asarray(program.gram.block(support, support) @ own))
+        step = max(1, STRIP // len(support))
+        for start in range(0, len(support), step):
+            part = slice(start, start + step)
+            out += 0.5 * float(own[part] @ np.asarray(program.gram.block(support[part], support) @ own))
         out += 0.5 * program.constant * float(own.sum()) ** 2
     return out

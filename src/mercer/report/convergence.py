@@ -1,10 +1,11 @@
 """How training approached the optimum: primal above, dual below, the optimum between them.
 
 The history of a fit has a line every fifth of a second and one for its end.  Where that is all there is, its course is
-traced by training again to tolerances from loose to the one that was asked for.  Deterministic solvers walk the
-same way each time, so that the traced points lie on the path of the fit.
+traced by training again to looser tolerances than the one that was asked for.  Deterministic solvers walk the
+same way each time, so that the traced points lie on the path of the fit, whose end is the last point.
 """
 
+import time
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput, MercerWarning
+from mercer.problems.certificate import relative_gap
 from mercer.report import ink
 from mercer.report.machine import inside, restated, solutions_of
 
@@ -20,7 +22,8 @@ Array = NDArray[np.float64]
 
 LOOSEST = 1.0
 STEPS = 8
-SLOWEST = 0.5  # seconds of training beyond which nothing is trained again
+SLOWEST = 2.0  # seconds of training beyond which nothing is trained again
+LONGEST = 4.0  # seconds for all that is trained again
 FLOOR = 1e-16
 WIDE = 30.0  # ratio of iterations beyond which their axis is logarithmic
 
@@ -30,7 +33,7 @@ class ConvergenceDisplay:
 
     Attributes
     ----------
-    relative_gap_ : (t,) 2 (P - D) / (|P| + |D|), at least 1e-16 so that it can be drawn.
+    relative_gap_ : (t,) that of `mercer.problems.certificate`, at least 1e-16 so that it can be drawn.
     ax_, figure_ : where it is drawn.
 
     """
@@ -44,8 +47,7 @@ class ConvergenceDisplay:
         if not len(self.iterations) == len(self.primal) == len(self.dual) > 0:
             raise InvalidInput("iterations, primal and dual must have the same number of entries, at least one")
         self.tolerance = tolerance
-        scale = 0.5 * (np.abs(self.primal) + np.abs(self.dual))
-        gap = (self.primal - self.dual) / np.where(scale > 0.0, scale, 1.0)
+        gap = np.array([relative_gap(P, D) for P, D in zip(self.primal.tolist(), self.dual.tolist())])
         self.relative_gap_ = np.where(np.isfinite(gap), np.maximum(gap, FLOOR), np.nan)
 
     @classmethod
@@ -78,14 +80,18 @@ class ConvergenceDisplay:
         found, points = inside(machine, X)
         again = restated(found)
         tolerance = getattr(found, "tol", None)
-        if tolerance is None or tolerance >= LOOSEST or "warm_start" not in again.get_params():
+        if tolerance is None or tolerance >= LOOSEST or not np.sum(found.n_iter_) > 1:  # a direct solver has no course
             return None
-        rows = []
+        rows: list[Any] = []
+        started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MercerWarning)
-            for tol in np.geomspace(LOOSEST, tolerance, STEPS):
+            for tol in np.geomspace(LOOSEST, tolerance, STEPS)[:-1]:
+                if time.perf_counter() - started > LONGEST:
+                    break
                 again.set_params(tol=float(tol)).fit(points, y)
                 rows.append((int(np.sum(again.n_iter_)), again.objective_, again.dual_objective_))
+        rows.append((int(np.sum(found.n_iter_)), found.objective_, found.dual_objective_))
         rows = [row for row, before in zip(rows, [None, *rows]) if row != before]
         return cls(*(np.array(column) for column in zip(*rows)))
 
@@ -96,13 +102,15 @@ class ConvergenceDisplay:
         ax.plot(
             np.maximum(self.iterations, 1.0),
             self.relative_gap_,
-            color=ink.SERIES[0],
+            color=ink.GREYS[2],
             marker="o",
             markersize=3.5,
             label="relative duality gap",
         )
         if self.iterations.max() > WIDE * max(1.0, self.iterations.min()):
             ink.logarithmic(ax, "x")
+        else:
+            ink.whole(ax, "x")
         ink.logarithmic(ax, "y")
         ax.set(xlabel="iterations", ylabel="relative duality gap")
         return self

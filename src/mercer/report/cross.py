@@ -25,12 +25,14 @@ class CrossPlotDisplay:
         second: ArrayLike,
         labels: ArrayLike | None = None,
         *,
+        classes: ArrayLike | None = None,
         names: tuple[str, str] = ("first machine", "second machine"),
     ) -> None:
         self.first, self.second = (np.asarray(values, dtype=np.float64) for values in (first, second))
         if self.first.shape != self.second.shape or self.first.ndim != 1:
             raise InvalidInput(f"the outputs {self.first.shape} and {self.second.shape} must be vectors of n values")
         self.labels: NDArray[Any] | None = None if labels is None else np.asarray(labels)
+        self.classes = None if labels is None else np.unique(np.asarray(labels if classes is None else classes))
         self.names = names
 
     @classmethod
@@ -55,7 +57,9 @@ class CrossPlotDisplay:
             values = [binary_margins(m, X, y) for m in (machine, other)]
         else:
             values = [outputs(m, X) for m in (machine, other)]
-        return cls(values[0], values[1], y if tasks == {"binary"} else None, names=own)
+        if tasks != {"binary"} or y is None:
+            return cls(values[0], values[1], names=own)
+        return cls(values[0], values[1], y, classes=machine.classes_, names=own)
 
     @property
     def correlation(self) -> float:
@@ -70,25 +74,21 @@ class CrossPlotDisplay:
         self.figure_ = ax.figure
         n = len(self.first)
         shown = np.arange(n) if n <= MOST else np.sort(np.random.default_rng(0).choice(n, MOST, replace=False))
-        labels = np.zeros(n, dtype=np.intp) if self.labels is None else self.labels
-        for number, label in enumerate(np.unique(labels)):
-            part = shown[labels[shown] == label]
-            ax.scatter(
-                self.first[part],
-                self.second[part],
-                s=9,
-                color=ink.colour(number),
-                alpha=0.65,
-                linewidths=0,
-                label=None if self.labels is None else f"class {ink.short(label)}",
-            )
+        parts: list[tuple[Any, str, str | None]] = [(shown, ink.GREYS[1], None)]
+        if self.labels is not None and self.classes is not None:
+            parts = [
+                (shown[self.labels[shown] == label], ink.colour(place), f"class {ink.short(label)}")
+                for place, label in enumerate(self.classes)
+            ]
+        for part, colour, name in parts:
+            ax.scatter(self.first[part], self.second[part], s=9, color=colour, alpha=0.65, linewidths=0, label=name)
         both = np.concatenate([self.first, self.second])
         ax.plot([both.min(), both.max()], [both.min(), both.max()], color=ink.INK, linewidth=0.8, label="equal outputs")
         if self.labels is not None:
             ax.axhline(0.0, color=ink.LINE, linewidth=0.9)
             ax.axvline(0.0, color=ink.LINE, linewidth=0.9)
         ax.set(xlabel=f"output of {self.names[0]}", ylabel=f"output of {self.names[1]}")
-        ax.legend(loc="best")
+        ink.legend(ax)
         return self
 
 

@@ -1,95 +1,38 @@
 """The report: one HTML file that needs nothing else.
 
 `write_report` asks what the machine does on points it has not seen, draws what there is to draw, and fills
-`template.html`.  All text from outside is escaped by Jinja2; the page forbids itself scripts and foreign resources.
+the page; a section that has nothing to show is left out.
 """
 
 import os
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib import resources
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined
 
 import mercer
 from mercer import versions
+from mercer.data import Dataset
 from mercer.errors import InvalidInput
-from mercer.report import pictures, words
+from mercer.problems.certificate import gap_text
+from mercer.report import classification, ink, pictures, words
 from mercer.report.convergence import ConvergenceDisplay
 from mercer.report.cross import CrossPlotDisplay
-from mercer.report.estimates import HeldOut, bootstrap, held_out, wilson
+from mercer.report.estimates import HeldOut, bootstrap, held_out, per_class, wilson
+from mercer.report.importance import SHOWN, feature_groups, measure_importance
 from mercer.report.influence import influential
 from mercer.report.learning import measure_learning
 from mercer.report.machine import certified, has_bounds, inner, inside, task_of
 from mercer.report.margins import MarginDisplay
+from mercer.report.page import Key, Page, Section, Table, render, write_atomically
 from mercer.report.pictures import Picture
 from mercer.report.surface import SurfaceDisplay
 
 LARGEST_LEAVE_ONE_OUT = 6000
-
-
-@dataclass
-class Table:
-    """Rows of texts; without headings, names and values."""
-
-    caption: str
-    rows: Sequence[Sequence[str]]
-    headings: Sequence[str] = ()
-
-
-@dataclass
-class Section:
-    """A part of the page, in the order texts, tables, command, pictures."""
-
-    id: str
-    title: str
-    texts: list[str] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-    figures: list[str] = field(default_factory=list)
-    command: str = ""
-
-
-@dataclass
-class Key:
-    """One of the numbers at the top."""
-
-    name: str
-    value: str
-    note: str = ""
-    mood: str = ""
-
-
-@dataclass
-class Page:
-    """What is known so far, and how long it took to find out."""
-
-    sections: list[Section] = field(default_factory=list)
-    key: list[Key] = field(default_factory=list)
-    figures: dict[str, Picture] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def timed(self, name: str) -> Iterator[None]:
-        """Take note of the time a part takes."""
-        began = time.perf_counter()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
-
-    def add(self, section: Section, figures: Mapping[str, Picture | None] | None = None) -> None:
-        """Append a section that has something to say."""
-        for name, found in (figures or {}).items():
-            if found is not None:
-                self.figures[name] = found
-                section.figures.append(name)
-        if section.texts or section.tables or section.figures or section.command:
-            self.sections.append(section)
+MOST_CLASSES_BESIDE = 8  # classes whose table stands beside another one
+CANDIDATES = 8  # shown of a search
 
 
 def write_report(
@@ -107,6 +50,7 @@ def write_report(
     data_name: str = "the data",
     feature_names: Sequence[str] | None = None,
     other_machine: Any = None,
+    source: Dataset | None = None,
     notes: Sequence[str] = (),
     sample_weight: Any = None,
     time_limit: float = 60.0,
@@ -122,8 +66,10 @@ def write_report(
     `title`, `data_name` and `notes` (sentences on what was done and why) are words for the page, `command` is what to
     type to get the same result, `seconds` the time of the training, or {what: seconds}.  `feature_names` are d names,
     `other_machine` is a second fitted machine, whose outputs are set against those of the first, `sample_weight` (n,)
-    the weights of the training, which scale the bounds of the coefficients.  `time_limit` is in seconds, for everything
-    that trains again (cross-validation, learning curve).
+    the weights of the training, which scale the bounds of the coefficients.  `source` is the data set of n points from
+    which X was made, as `mercer.data.read` gives it: points are then told by their line or row in its file, and with
+    the values they have there, not the scaled ones of X.  `time_limit` is in seconds, for everything that trains or
+    predicts again (cross-validation, permutations, learning curve).
     """
     if hasattr(machine, "best_machine"):
         machine, tuned = machine.best_machine, machine if tuned is None else tuned
@@ -133,11 +79,15 @@ def write_report(
         raise InvalidInput("y: the report of a supervised machine needs the training targets")
     page, began = Page(), time.perf_counter()
     n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if source is not None and source.n != n:
+        raise InvalidInput(f"source has {source.n} points where X has {n}: give the data set that X was made from")
+    names = feature_names if feature_names is not None else _names(machine, X, source)
     _done(page, machine, X, n, X_test, data_name, tuned, notes)
     _estimate(page, machine, X, y, X_test, y_test, time_limit, random_state)
     _certificate(page, machine, X, y)
     _choice(page, machine, tuned)
-    _points(page, machine, X, y, feature_names, sample_weight)
+    _points(page, machine, X, y, names, sample_weight, source, data_name)
+    _features(page, machine, X, y, X_test, y_test, names, source, time_limit / 3.0, random_state)
     _other(page, machine, other_machine, X, y, X_test, y_test)
     _growth(page, machine, X, y, time_limit / 3.0, random_state)
     page.seconds["everything"] = time.perf_counter() - began
@@ -145,6 +95,17 @@ def write_report(
     name = type(inner(machine)).__name__
     text = render(page, title or f"{name} on {data_name}")
     return write_atomically(path, text)
+
+
+def _names(machine: Any, X: Any, source: Dataset | None) -> Sequence[str] | None:
+    """Names of the features, by the data set, the table X, or the machine; without any, numbers as the file counts."""
+    if source is not None and source.feature_names is not None:
+        return source.feature_names
+    found = getattr(X, "columns", None)
+    found = getattr(machine, "feature_names_in_", None) if found is None else found
+    if found is None and source is not None and source.origin is not None and len(getattr(X, "shape", ())) == 2:
+        return [f"feature {j + source.origin.first_feature}" for j in range(X.shape[1])]
+    return None if found is None else [str(name) for name in found]
 
 
 def _one_target(y: Any, name: str) -> Any:
@@ -205,9 +166,36 @@ def _of_classes(page: Page, held: HeldOut, classes: Any) -> None:
         ("always saying the largest class", f"{largest:.4f}"),
     ]
     page.key.append(Key("accuracy", f"{share.value:.1%}", f"95 %: {share.low:.1%} to {share.high:.1%}; {held.how}"))
-    page.add(
-        Section("error", "Error estimate", [_how(held)], [Table("Accuracy on held-out points", rows)]),
-        pictures.of_classes(held, classes),
+    shown = _shown(held, classes)
+    tables = [Table("Accuracy on held-out points", rows), _each_class(held, classes, shown)]
+    page.add(Section("error", "Error estimate", [_how(held)], tables), pictures.of_classes(held, classes, shown))
+
+
+def _shown(held: HeldOut, classes: Any) -> Any:
+    """The classes that have curves and colours, the same in all pictures; None for all."""
+    if len(classes) <= classification.MOST:
+        return None
+    return classification.worst(held.y, held.outputs, classes)
+
+
+def _each_class(held: HeldOut, classes: Any, shown: Any) -> Table:
+    """Precision and recall of every class, with its colour in the pictures."""
+
+    def share(value: float, otherwise: str) -> str:
+        return f"{value:.3f}" if np.isfinite(value) else otherwise
+
+    found = per_class(held.y, held.predicted, classes)
+    colours = classification.colours(classes, shown)
+    rows = []
+    for c in found:
+        shares = share(c.precision, "never predicted"), share(c.recall, "no points"), share(c.f1, "")
+        rows.append((str(c.label), *shares, str(c.points)))
+    return Table(
+        "Each class: the share that is right where it is predicted, and the share of its points that is found",
+        rows,
+        ("class", "precision", "recall", "f1", "points"),
+        [ink.VARIABLES.get(colours.get(c.label, ""), "") for c in found],
+        wide=len(found) > MOST_CLASSES_BESIDE,
     )
 
 
@@ -240,21 +228,20 @@ def _of_outliers(page: Page, machine: Any, X: Any, X_test: Any, y_test: Any) -> 
             right = wilson(int(np.sum(said == held.y)), len(said))
             rows.append(("test points judged rightly", f"{right.value:.4f} ({right.low:.4f} to {right.high:.4f})"))
             figures = pictures.of_classes(held, np.array([-1, 1]))
-    page.add(Section("error", "Points inside and outside", [], [Table("Shares of points", rows)]), figures)
+    text = "A one-class machine has no errors to count, but the share of points it leaves outside is bounded by nu."
+    page.add(Section("error", "Points inside and outside", [text], [Table("Shares of points", rows)]), figures)
 
 
 def _certificate(page: Page, machine: Any, X: Any, y: Any) -> None:
     found = certified(machine)
     if found is None:
         return
-    mood = "good" if found.stopped in ("converged", "") else "bad"
-    shown = f"{found.relative:.1e}" if found.relative > 1e-15 else "< 1e-15"
-    page.key.append(Key("relative gap", shown, "largest possible distance from the optimum", mood))
+    mood = "good" if found.stopped in ("converged", "") and not np.isnan(found.relative) else "bad"
+    note = "largest possible distance from the optimum"
+    page.key.append(Key("relative gap", gap_text(found.relative), note, mood))
     with page.timed("convergence"):
-        display = ConvergenceDisplay.of(machine, X, y)
-    texts = words.certificate_text(found)
-    if display is None:
-        texts.append("There is no course to show: the solver was direct, or too slow to be traced again.")
+        display = None if np.isnan(found.relative) else ConvergenceDisplay.of(machine, X, y)
+    texts = [text for text in words.certificate_text(found) if text]
     page.add(
         Section("certificate", "The certificate", texts, [Table("Certificate", words.certificate_rows(found))]),
         {"convergence": None if display is None else pictures.convergence(display)},
@@ -266,24 +253,53 @@ def _choice(page: Page, machine: Any, tuned: Any) -> None:
     found = next(
         (s for s in map(SurfaceDisplay.of, filter(lambda c: c is not None, candidates)) if s is not None), None
     )
-    if found is not None and len(found.C) > 1:
-        page.add(Section("choice", "Choice of parameters"), {"surface": pictures.surface(found)})
+    if found is None or len(found.C) < 2:
+        return
+    order = np.argsort(-found.values if found.larger_is_better else found.values, kind="stable")
+    order = order[(found.status[order] == "done") & np.isfinite(found.values[order]) & (order != found.best_)]
+    rows: dict[tuple[str, ...], None] = {}  # a descent may come to the same place again
+    for place in [found.best_, *order]:
+        width = [] if found.width is None else [words.number(found.width[place])]
+        rows[words.number(found.C[place]), *width, words.number(found.values[place])] = None
+    headings = ["C", *([] if found.width is None else [found.width_name]), found.criterion]
+    caption = "The candidate chosen, and the best of the others that were judged on all points"
+    section = Section(
+        "choice", "Choice of parameters", words.choice_text(found), [Table(caption, [*rows][:CANDIDATES], headings)]
+    )
+    page.add(section, {"surface": pictures.surface(found)})
 
 
-def _points(page: Page, machine: Any, X: Any, y: Any, names: Sequence[str] | None, sample_weight: Any) -> None:
+def _points(
+    page: Page, machine: Any, X: Any, y: Any, names: Sequence[str] | None, sample_weight: Any,
+    source: Dataset | None, data_name: str,
+) -> None:  # fmt: skip
     found, points = inside(machine, X)
     if has_bounds(found):
         count = int(np.sum(found.n_support_))
         page.key.append(Key("support vectors", f"{count}", f"of {found.shape_fit_[0]} training points"))
     with page.timed("margins and influence"):
         display = MarginDisplay.of(machine, X, y, sample_weight=sample_weight)
-        section = Section("points", "What the machine rests on")
+        section = Section("points", "What the machine rests on", words.margins_text(display))
+        classes = task_of(machine) in ("binary", "classes")
+        if display.groups is None:
+            caption = f"Training points, {display.name}"
+            section.tables.append(Table(caption, words.spread_rows(display.margins)))
+        else:
+            headings = ("class" if classes else "points", "no support vector", "unbounded", "bounded")
+            rows = words.group_rows(display, y if classes else None)
+            section.tables.append(Table("Training points by what they are to the machine", rows, headings))
         n = len(display.margins)
         if display.groups is not None or (hasattr(type(found), "leave_one_out") and n <= LARGEST_LEAVE_ONE_OUT):
-            names = names if names is not None else getattr(machine, "feature_names_in_", None)
-            table = influential(found, points, y, feature_names=names if points is X else None)
-            section.texts.append(f"The most influential points ({table.rule}): the first to check for wrong labels.")
-            section.tables.append(Table("Most influential training points", table.rows, table.headings))
+            table = influential(
+                found, points, y, feature_names=names, values=X if source is None else source.X,
+                origin=None if source is None else source.origin,
+            )  # fmt: skip
+            caption = (
+                f"Points to check first for wrong labels and slips, of {data_name}: the most influential training "
+                f"points ({table.rule}); {table.counted}. Unusual features in their own units, with their distance "
+                "from the mean in standard deviations."
+            )
+            section.tables.append(Table(caption, table.rows, table.headings, wide=True))
         page.add(section, {"margins": pictures.margins(display)})
 
 
@@ -294,8 +310,31 @@ def _other(page: Page, machine: Any, other: Any, X: Any, y: Any, X_test: Any, y_
     where, labels = (X_test, y_test) if tests else (X, y)
     with page.timed("cross plot"):
         display = CrossPlotDisplay.of(machine, other, where, labels)
-    text = f"Outputs at the {'test' if tests else 'training'} points."
-    page.add(Section("other", "Against another machine", [text]), {"cross": pictures.cross(display)})
+    texts, rows = words.comparison(machine, other, where, labels, "test" if tests else "training", display.correlation)
+    section = Section("other", "Against another machine", texts, [Table("The two machines", rows)])
+    page.add(section, {"cross": pictures.cross(display)})
+
+
+def _features(
+    page: Page, machine: Any, X: Any, y: Any, X_test: Any, y_test: Any, names: Sequence[str] | None,
+    source: Dataset | None, time_limit: float, random_state: int,
+) -> None:  # fmt: skip
+    groups = None if source is None else feature_groups(source)
+    with page.timed("permutation importance"):
+        found = measure_importance(
+            machine, X, y, X_test, y_test, names=names, groups=groups, time_limit=time_limit, random_state=random_state
+        )
+    if found is None:
+        return
+    means, spread = found.losses.mean(axis=1), found.losses.std(axis=1)
+    rows = [(name, f"{m:z.4f}", f"{s:.4f}") for name, m, s in zip(found.names[:SHOWN], means, spread)]
+    table = Table(
+        f"Loss of {found.score_name} when a feature is permuted, over {found.losses.shape[1]} permutations",
+        rows,
+        ("feature", "mean", "standard deviation"),
+    )
+    section = Section("features", "Which features matter", words.importance_text(found), [table])
+    page.add(section, {"importance": pictures.importance(found)})
 
 
 def _growth(page: Page, machine: Any, X: Any, y: Any, time_limit: float, random_state: int) -> None:
@@ -303,60 +342,25 @@ def _growth(page: Page, machine: Any, X: Any, y: Any, time_limit: float, random_
         return
     with page.timed("learning curve"):
         curve = measure_learning(machine, X, y, time_limit=time_limit, random_state=random_state)
-    if curve is not None:
-        page.add(Section("growth", "Would more points help?"), {"learning": pictures.learning(curve)})
+    if curve is None:
+        return
+    means = (curve.train_scores.mean(axis=1), curve.test_scores.mean(axis=1), curve.test_scores.std(axis=1))
+    rows = [(f"{size}", *(f"{value:.3f}" for value in values)) for size, *values in zip(curve.sizes, *means)]
+    headings = ("training points", f"{curve.score_name} on them", "on held-out points", "standard deviation")
+    table = Table(f"Mean {curve.score_name} over {curve.test_scores.shape[1]} random splits", rows, headings)
+    section = Section("growth", "Would more points help?", [words.growth_text(curve)], [table])
+    page.add(section, {"learning": pictures.learning(curve)})
 
 
 def _facts(page: Page, machine: Any, seconds: Any, command: str | None) -> None:
     timings = words.timing_rows(seconds, certified(machine), page.seconds)
-    page.add(Section("timings", "Timings", [], [Table("Seconds on this machine", timings)]))
+    page.add(Section("timings", "Timings", [], [Table("Seconds on this machine", timings)], half=True))
     known = versions.facts()
     rows = [("mercer", mercer.__version__), ("python", known["mercer"]["python"].partition(" ")[0])]
     rows += [(name, known["machine"][name]) for name in ("system", "processor", "threads")]
     rows += list(known["linear algebra"].items()) + list(known["packages"].items())
     rows += [(name, known["optional packages"][name]) for name in ("matplotlib", "jinja2")]
-    page.add(Section("versions", "Versions", [], [Table("What this result stands on", rows)]))
+    page.add(Section("versions", "Versions", [], [Table("What this result stands on", rows)], half=True))
     if command:
         text = "This repeats the result, on the same machine with the same number of threads to the last digit."
         page.add(Section("repeat", "To repeat it", [text], command=command))
-
-
-# The file --------------------------------------------------------------------------------------------------------
-
-
-def render(page: Page, title: str) -> str:
-    """The page as HTML."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False)
-    template = environment.from_string(resources.files(__package__).joinpath("template.html").read_text("utf-8"))
-    return template.render(
-        title=title,
-        version=mercer.__version__,
-        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        sections=page.sections,
-        key=page.key,
-        figures=page.figures,
-    )
-
-
-def write_atomically(path: str | os.PathLike[str], text: str) -> Path:
-    """Write beside the target and rename, so that nobody ever sees half a file."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_mask())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return target
-
-
-def _mask() -> int:
-    """The permissions that new files are not given."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

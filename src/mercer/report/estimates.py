@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
+from sklearn.metrics import precision_recall_fscore_support
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.utils.metaestimators import _safe_split
 
@@ -73,6 +74,29 @@ def bootstrap(y: Array, f: Array, *, level: float = 0.95, random_state: int = 0)
     ends = [0.5 - level / 2.0, 0.5 + level / 2.0]
     found = {name: np.nanquantile(drawn, ends) for name, drawn in draws.items() if np.isfinite(drawn).any()}
     return {name: Interval(values[name], *(float(end) for end in found[name])) for name in found}
+
+
+@dataclass(frozen=True)
+class OfClass:
+    """One class: its points, the share of them found, and the share of right answers where it was predicted.
+
+    recall is nan where there are no points of it, precision where it was never predicted.
+    """
+
+    label: Any
+    points: int
+    precision: float
+    recall: float
+    f1: float
+
+
+def per_class(y: Any, predicted: Any, classes: Any) -> list[OfClass]:
+    """Precision, recall and their harmonic mean f1 of every class, from labels y (n,) and predicted ones (n,)."""
+    labels = np.asarray(classes)
+    precision, recall, f1, points = precision_recall_fscore_support(
+        y, predicted, labels=labels, average=None, zero_division=np.nan
+    )
+    return [OfClass(*row) for row in zip(labels.tolist(), points.tolist(), precision, recall, f1)]
 
 
 @dataclass(frozen=True)
@@ -143,8 +167,14 @@ def _by_folds(machine: Any, X: Any, y: NDArray[Any], time_limit: float, random_s
     folds = StratifiedKFold(min(FOLDS, max(2, smallest)), shuffle=True, random_state=random_state)
     values = np.asarray(cross_val_predict(again, X, y, cv=folds, method="decision_function"), dtype=np.float64)
     classes = np.unique(y)
-    codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-    return HeldOut(y, classes[codes], values, _of_folds(folds, len(y), n))
+    return HeldOut(y, classes[_decided(inner(machine), values)], values, _of_folds(folds, len(y), n))
+
+
+def _decided(machine: Any, values: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Class numbers (n,) of decision values, by the rule of the machine's own `predict`; they differ on ties."""
+    if hasattr(machine, "decided"):
+        return np.asarray(machine.decided(values))
+    return (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
 
 
 def _pairwise(machine: Any) -> bool:

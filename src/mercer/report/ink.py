@@ -3,33 +3,35 @@
 A picture in a page must be readable on white and on black.  It is drawn with a few fixed colours on a transparent
 ground; on the way into the page each of them becomes a CSS variable, which the page sets once for light and once for
 dark.  Text stays text, so that it can be selected, searched and scaled.
+
+Colours stand for classes, each with its own in every picture; what is not a class is drawn in greys.  Legends stand
+above the axes, where no line can cross them, and axes have round numbers.
 """
 
+import html
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 INK = "#31353b"  # text and axes
 LINE = "#c3c8cf"  # grid and frames
-SERIES = (
-    "#2368b5",
-    "#d2582a",
-    "#2b8a57",
-    "#8450b5",
-    "#b07d12",
-    "#1a8f9c",
-    "#c23b78",
-    "#6b7684",
-)
+SERIES = ("#2368b5", "#d2582a", "#2b8a57", "#8450b5", "#b07d12", "#1a8f9c", "#c23b78", "#6b7684")
+GREYS = ("#b4bcc6", "#7c8794", "#39404a")  # faint, middle, strong
+LEGEND_SIZE = 8.0
+FEWEST_TICKS = 3
 LONGEST = 20  # characters of a name in a picture
-VARIABLES = {INK: "currentColor", LINE: "var(--line)"} | {c: f"var(--s{i})" for i, c in enumerate(SERIES, start=1)}
+VARIABLES = (
+    {INK: "currentColor", LINE: "var(--line)"}
+    | {c: f"var(--s{i})" for i, c in enumerate(SERIES, start=1)}
+    | {c: f"var(--g{i})" for i, c in enumerate(GREYS, start=1)}
+)
 
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -48,7 +50,7 @@ STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "grid.color": LINE,
     "grid.linewidth": 0.5,
-    "legend.fontsize": 8.0,
+    "legend.fontsize": LEGEND_SIZE,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
     "savefig.facecolor": "none",
@@ -64,8 +66,8 @@ STYLE: dict[Any, Any] = {
     "ytick.labelsize": 8.0,
 }
 
-# From nothing to the first colour, half transparent: the ink stays readable on every shade, on white and on black.
-SHADES = LinearSegmentedColormap.from_list("shades", [(0.137, 0.408, 0.71, 0.0), (0.137, 0.408, 0.71, 0.6)])
+# From nothing to grey, half transparent: the ink stays readable on every shade, on white and on black.
+SHADES = LinearSegmentedColormap.from_list("shades", [(0.486, 0.529, 0.58, 0.0), (0.486, 0.529, 0.58, 0.7)])
 
 
 def colour(index: int) -> str:
@@ -74,9 +76,9 @@ def colour(index: int) -> str:
 
 
 def short(label: Any) -> str:
-    """A name that leaves room for the picture."""
+    """A name that leaves room for the picture; names differ at their ends as often as at their beginnings."""
     text = str(label)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 11]}...{text[-8:]}"
 
 
 def axes(ax: Any = None) -> Any:
@@ -89,12 +91,56 @@ def axes(ax: Any = None) -> Any:
 
 
 def logarithmic(ax: Any, which: str) -> None:
-    """A logarithmic axis, "x" or "y", with plain numbers at its powers of ten."""
+    """A logarithmic axis, "x" or "y", with plain round numbers: powers of ten, and 2 and 5 times those if they are few.
+
+    To be called when all is drawn: the numbers depend on the range.
+    """
     (ax.set_xscale if which == "x" else ax.set_yscale)("log")
     axis = ax.xaxis if which == "x" else ax.yaxis
-    axis.set_major_locator(LogLocator(base=10.0, numticks=7))
+    low, high = sorted(ax.get_xlim() if which == "x" else ax.get_ylim())
+    for multiples in ((1.0,), (1.0, 2.0, 5.0), tuple(range(1, 10))):
+        locator: Any = LogLocator(base=10.0, subs=multiples, numticks=7)
+        if sum(low <= tick <= high for tick in locator.tick_values(low, high)) >= FEWEST_TICKS:
+            break
+    else:
+        locator = MaxNLocator(nbins=5, steps=[1, 2, 5, 10])
+    axis.set_major_locator(locator)
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def whole(ax: Any, which: str) -> None:
+    """Whole numbers on an axis of counts, "x" or "y"."""
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=True))
+
+
+def legend(ax: Any, handles: Sequence[Any] | None = None, title: str | None = None) -> None:
+    """A legend above the axes, in as many columns as its names leave room for."""
+    found = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
+    if not found:
+        return
+    longest = max(len(str(handle.get_label())) for handle in found)
+    columns = next(count for most, count in ((11, 3), (21, 2), (longest, 1)) if longest <= most)
+    ax.legend(
+        handles=found,
+        title=title,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        ncols=min(columns, len(found)),
+        alignment="left",
+        borderpad=0.2,
+        columnspacing=1.2,
+        title_fontsize=LEGEND_SIZE,
+    )
+
+
+def legend_rows(ax: Any) -> int:
+    """Lines of text in the legend above the axes."""
+    found = ax.get_legend()
+    if found is None:
+        return 0
+    return -(-len(found.get_texts()) // max(1, int(found._ncols))) + bool(found.get_title().get_text())
 
 
 @contextmanager
@@ -121,11 +167,4 @@ def svg(figure: Figure, name: str, label: str) -> str:
     body = re.sub(r"xlink:href=", "href=", body)
     body = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", body)
     body = re.sub("|".join(VARIABLES), lambda found: VARIABLES[found[0]], body)
-    return f'<svg {box[0]} role="img" aria-label="{_attribute(label)}">{body}'.strip()
-
-
-def _attribute(text: str) -> str:
-    """Text that may stand between double quotes."""
-    for sign, name in (("&", "&amp;"), ('"', "&quot;"), ("<", "&lt;"), (">", "&gt;")):
-        text = text.replace(sign, name)
-    return text
+    return f'<svg {box[0]} role="img" aria-label="{html.escape(label)}">{body}'.strip()

@@ -86,15 +86,15 @@ def draw_learning(curve: LearningCurve, ax: Any = None) -> Any:
         score_name=curve.score_name,
     ).plot(ax=ax, line_kw={"marker": "o", "markersize": 3.5})
     for number, (line, band) in enumerate(zip(shown.lines_, shown.fill_between_)):
-        line.set_color(ink.colour(1 - number))
-        band.set_color(ink.colour(1 - number))
+        line.set_color(ink.GREYS[1 + number])
+        line.set_linestyle("--" if number == 0 else "-")
+        band.set_color(ink.GREYS[1 + number])
         band.set_linewidth(0.0)
         line.set_label("training points" if number == 0 else "held-out points")
     ink.logarithmic(ax, "x")
-    ax.set_xticks(curve.sizes, [f"{size}" for size in curve.sizes])
     ax.minorticks_off()
     ax.set(xlabel="training points", ylabel=curve.score_name)
-    ax.legend(handles=list(shown.lines_), loc="best")
+    ink.legend(ax, handles=list(shown.lines_))
     return ax
 
 

@@ -206,7 +206,7 @@ def certified(machine: Any) -> Certified | None:
         primal,
         dual,
         gap,
-        relative_gap(primal, dual, gap),
+        float("nan") if np.isnan(gap) else relative_gap(primal, dual, gap),
         str(getattr(found, "stopped_", "")),
         str(getattr(found, "solver_", None) or (solutions[0].solver if solutions else "")),
         int(np.sum(getattr(found, "n_iter_", 0))),

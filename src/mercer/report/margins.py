@@ -31,7 +31,6 @@ AXES = {
     "regression": "residual y - f(x)",
     "outliers": "decision value f(x) - rho",
 }
-COLOURS = (ink.SERIES[2], ink.SERIES[0], ink.SERIES[1])
 
 
 class MarginDisplay:
@@ -102,10 +101,10 @@ class MarginDisplay:
         self.bins_ = np.linspace(low - pad, high + pad, bins + 1)
         clipped = np.clip(self.margins, self.bins_[0], self.bins_[-1])
         parts = {"training points": np.ones(len(clipped), dtype=bool)}
-        colours: tuple[str, ...] = (ink.SERIES[0],)
+        colours: tuple[str, ...] = (ink.GREYS[1],)
         if self.groups is not None:
             parts = {name: self.groups == number for number, name in enumerate(GROUPS)}
-            colours = COLOURS
+            colours = ink.GREYS
         ax.hist(
             [clipped[part] for part in parts.values()],
             self.bins_,
@@ -117,7 +116,8 @@ class MarginDisplay:
         for edge in self.edges:
             ax.axvline(edge, color=ink.INK, linewidth=0.8, linestyle=(0, (4, 3)))
         ax.set(xlabel=self.name, ylabel="points")
-        ax.legend(loc="best")
+        ink.whole(ax, "y")
+        ink.legend(ax)
         return self
 
 

@@ -8,13 +8,18 @@ import numpy as np
 from markupsafe import Markup
 from sklearn.metrics import roc_auc_score
 
+from mercer.problems.certificate import gap_text
 from mercer.report import classification, ink, regression
 from mercer.report.convergence import ConvergenceDisplay
 from mercer.report.cross import CrossPlotDisplay
 from mercer.report.estimates import HeldOut
+from mercer.report.importance import SHOWN, Importance, draw_importance
 from mercer.report.learning import LearningCurve, draw_learning
 from mercer.report.margins import MarginDisplay
 from mercer.report.surface import SurfaceDisplay
+
+FEWEST_CALIBRATED = 30  # points, below which a bin of the calibration curve holds one or two
+LEGEND_ROW = 0.17  # inches that a line of the legend adds to a picture
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,9 @@ def picture(
 ) -> Picture:
     """Draw into new axes; the caption is also the text for those who cannot see the picture."""
     with ink.canvas(width, height) as figure:
-        draw(figure.add_subplot())
+        ax = figure.add_subplot()
+        draw(ax)
+        figure.set_figheight(height + LEGEND_ROW * ink.legend_rows(ax))
         # The text is escaped by Matplotlib and, in its label, by `ink.svg`.
         return Picture(title, Markup(ink.svg(figure, name, f"{title}. {caption}")), caption)
 
@@ -40,8 +47,8 @@ def convergence(display: ConvergenceDisplay) -> Picture:
     """The fall of the duality gap."""
     first, last = display.relative_gap_[0], display.relative_gap_[-1]
     caption = (
-        f"The relative duality gap fell from {first:.2g} to {last:.2g} in {display.iterations[-1]:.0f} iterations. The "
-        "distance from the optimum is below the line all the way."
+        f"The relative duality gap fell from {gap_text(first)} to {gap_text(last)} in "
+        f"{display.iterations[-1]:.0f} iterations. The distance from the optimum is below the line all the way."
     )
     return picture("convergence", "Convergence", caption, lambda ax: display.plot(ax=ax))
 
@@ -52,23 +59,21 @@ def surface(display: SurfaceDisplay) -> Picture:
     at = f"C = {display.C[best]:.3g}"
     if display.width is not None:
         at += f", {display.width_name} = {display.width[best]:.3g}"
-    caption = f"{len(display.C)} candidates. The best {display.criterion} is {display.values[best]:.4g}, at {at}."
+    caption = (
+        f"{len(display.C)} candidates. The one chosen has {display.criterion} {display.values[best]:.4g}, at {at}."
+    )
+    caption = " ".join([caption, *display.explained()])
     finite = display.C[np.isfinite(display.values)]
     if display.C[best] in (finite.min(), finite.max()) and len(np.unique(finite)) > 2:
         caption += " It lies at the edge of what was tried: a wider range of C may be better."
-    return picture("surface", "Choice of C and width", caption, lambda ax: display.plot(ax=ax))
+    title = "Choice of C" if display.width is None else f"Choice of C and {display.width_name}"
+    return picture("surface", title, caption, lambda ax: display.plot(ax=ax))
 
 
 def margins(display: MarginDisplay) -> Picture:
     """Margins of the training points by group."""
     lines = ", ".join(f"{edge:g}" for edge in display.edges)
     caption = f"Dashed: {lines}. Values past the central 99 % are in the ends."
-    if display.groups is not None:
-        none, unbounded, bounded = np.bincount(display.groups, minlength=3)
-        caption = (
-            f"Of {len(display.groups)} training points {bounded} are bounded support vectors, {unbounded} unbounded "
-            f"ones, {none} none. {caption}"
-        )
     return picture("margins", "Margins of the training points", caption, lambda ax: display.plot(ax=ax))
 
 
@@ -90,14 +95,26 @@ def learning(curve: LearningCurve) -> Picture:
     return picture("learning", "Learning curve", caption, lambda ax: draw_learning(curve, ax))
 
 
-def of_classes(held: HeldOut, classes: Any) -> dict[str, Picture]:
-    """ROC, precision and recall, calibration, confusion."""
+def importance(found: Importance) -> Picture:
+    """Loss of score without each feature."""
+    rows = min(len(found.names), SHOWN)
+    first = ", ".join(found.names[:3])
+    caption = (
+        f"Bars: mean loss of {found.score_name} over {found.losses.shape[1]} permutations; lines: one standard "
+        f"deviation. The most important: {first}."
+    )
+    title, height = "Permutation importance", 1.1 + 0.2 * rows
+    return picture("importance", title, caption, lambda ax: draw_importance(found, ax), height=height)
+
+
+def of_classes(held: HeldOut, classes: Any, shown: Any = None) -> dict[str, Picture]:
+    """ROC, precision and recall, calibration, confusion; of many classes only those of `shown` have curves."""
     y, values, several = held.y, held.outputs, len(classes) > 2
     each = "each class against the rest" if several else f"class {classes[1]} counts as positive"
     if several and len(classes) > classification.MOST:
         each += f"; the {classification.MOST} worst of {len(classes)} classes are drawn"
     wrong = int(np.sum(held.predicted != y))
-    size = min(5.2, 3.3 + 0.12 * max(0, len(classes) - 4))
+    size = min(6.0, 3.3 + 0.12 * max(0, len(classes) - 4))
     found = {
         "confusion": picture(
             "confusion",
@@ -116,14 +133,16 @@ def of_classes(held: HeldOut, classes: Any) -> dict[str, Picture]:
         "roc",
         "ROC curve",
         f"Found against falsely found as the threshold falls: {each}. From {held.how}.",
-        lambda ax: classification.plot_roc(y, values, classes, ax),
+        lambda ax: classification.plot_roc(y, values, classes, ax, shown=shown),
     )
     found["precision-recall"] = picture(
         "precision-recall",
         "Precision and recall",
-        f"How pure the finds are against how many are found (AP: average precision). From {held.how}.",
-        lambda ax: classification.plot_precision_recall(y, values, classes, ax),
+        f"How pure the finds are against how many are found. From {held.how}.",
+        lambda ax: classification.plot_precision_recall(y, values, classes, ax, shown=shown),
     )
+    if len(y) < FEWEST_CALIBRATED:
+        return found
     given = held.probabilities is not None
     p = held.probabilities if held.probabilities is not None else classification.calibrated(y, values, classes)
     origin = "the machine's own" if given else "from Platt's sigmoid, fitted to the outputs of the other points"
@@ -131,7 +150,7 @@ def of_classes(held: HeldOut, classes: Any) -> dict[str, Picture]:
         "calibration",
         "Calibration",
         f"Of the points given probability p, a share p should belong to the class. Probabilities are {origin}.",
-        lambda ax: classification.plot_calibration(y, p, classes, ax),
+        lambda ax: classification.plot_calibration(y, p, classes, ax, shown=shown),
     )
     return found
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import AutoLocator
 from numpy.typing import ArrayLike
 from sklearn.metrics import PredictionErrorDisplay
 
@@ -20,9 +21,11 @@ def _draw(y: ArrayLike, f: ArrayLike, ax: Any, kind: str) -> Any:
         subsample=min(MOST, np.size(y)),
         random_state=0,
         ax=ax,
-        scatter_kwargs={"s": 10, "color": ink.SERIES[0], "alpha": 0.6, "linewidths": 0},
+        scatter_kwargs={"s": 10, "color": ink.GREYS[1], "alpha": 0.6, "linewidths": 0},
         line_kwargs={"color": ink.INK, "linewidth": 0.9, "linestyle": (0, (4, 3))},
     )
+    for axis in (ax.xaxis, ax.yaxis):  # the display puts its own numbers there, which are not round
+        axis.set_major_locator(AutoLocator())
     return ax
 
 

@@ -8,12 +8,10 @@ The search has three stages, each handing its best point to the next:
 3. *full*: descent on all points (or on the largest sample allowed) from there, with that curvature, where a few
    steps are enough.
 
-A step minimises a quadratic model of log J inside a radius; the model's curvature is learned from the gradients
-(symmetric rank-one updates, which may be indefinite, so the step is found from the eigenvectors).  Everything that
-was evaluated is kept: the result carries its whole surface.
+The descent is that of `mercer.solvers.trust_region`, on log J.  Everything that was evaluated is kept: the result
+carries its whole surface.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,18 +20,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.kernels import Kernel
-from mercer.selection.bordered import Array
 from mercer.selection.families import Family
 from mercer.selection.gradients import CriterionName, evaluate
 from mercer.selection.leave_one_out import LeaveOneOut
 from mercer.selection.regularisation_path import regularisation_path
+from mercer.solvers.linear.bordered import Array
+from mercer.solvers.monitor import SILENT, Monitor, listening
+from mercer.solvers.trust_region import descend
 
 Stage = Literal["coarse", "sample", "full"]
 
 # Common factors of theta in the coarse stage, and values of C at each, for a kernel with k(x, x) = 1.
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 COARSE_C = tuple(float(C) for C in np.geomspace(1e-3, 1e6, 28))
-# No parameter is moved further than this from where the search began (a factor of about 22,000).
+# No parameter is moved further than this from where a descent began (a factor of about 22,000).
 REACH = 10.0
 
 
@@ -75,6 +75,7 @@ class _Problem:
     criterion: CriterionName
     stage: Stage
     surface: list[SurfacePoint]
+    monitor: Monitor
     best: tuple[float, LeaveOneOut] | None = None
 
     def split(self, x: Array) -> tuple[Array, float]:
@@ -101,6 +102,7 @@ class _Problem:
                 weights=self.weights,
                 border=self.border,
                 constant=self.constant,
+                poll=self.monitor.poll if self.monitor is not SILENT else None,
             )
         except NotPositiveDefinite:
             self.record(theta, C, np.inf)
@@ -132,6 +134,7 @@ class _Problem:
                     criterion="gcv" if self.criterion == "gcv" else "loo",
                     overwrite=True,
                 )
+                self.monitor.poll()
             except NotPositiveDefinite:
                 continue
             # The smooth error rate is searched from the best squared error, which is no point of its surface.
@@ -163,11 +166,14 @@ def search(
     steps: int = 30,
     full_steps: int = 8,
     seed: int = 0,
+    monitor: Monitor | None = None,
 ) -> Search:
     """Choose theta, and C unless it is given, for targets Y (n,) or (n, k); the rest as in `leave_one_out`.
 
     sample: points of the first two stages; largest: most points of the last one, whose memory is five matrices;
     steps and full_steps: evaluations allowed to the descent on the sample and after it; seed: which points are drawn.
+    Past the monitor's time limit a descent makes no further step.  Ctrl-C ends the last stage with its best point;
+    before that there is none, and it is raised.
     """
     targets = np.asarray(Y, dtype=np.float64)
     targets = targets[:, None] if targets.ndim == 1 else targets
@@ -178,13 +184,14 @@ def search(
     if len(usable) <= 1 + (0 if P is None else P.shape[1]):
         raise InvalidInput(f"leave-one-out cannot choose parameters from {len(usable)} points: give them as numbers.")
     surface: list[SurfacePoint] = []
+    watch = listening(monitor)
 
     def problem(index: NDArray[np.intp] | None, stage: Stage) -> _Problem:
         if index is None:
-            return _Problem(family, targets, w, P, constant, C, criterion, stage, surface)
+            return _Problem(family, targets, w, P, constant, C, criterion, stage, surface, watch)
         part = family.part(index)
         rows = [None if values is None else values[index] for values in (w, P)]
-        return _Problem(part, targets[index], rows[0], rows[1], constant, C, criterion, stage, surface)
+        return _Problem(part, targets[index], rows[0], rows[1], constant, C, criterion, stage, surface, watch)
 
     def drawn(size: int) -> NDArray[np.intp] | None:
         if len(usable) <= size:
@@ -195,76 +202,12 @@ def search(
     last = problem(None if whole else drawn(sample), "coarse")
     x = last.coarse()
     last.stage = "full" if whole else "sample"
-    x, curvature = descend(last, x, steps=steps)
+    x, curvature = descend(last, x, reach=REACH, steps=steps, monitor=watch, last=whole)
     if not whole:
         last = problem(drawn(largest), "full")
-        x, _ = descend(last, x, curvature=curvature, steps=full_steps, tolerance=1e-3)
+        x, _ = descend(last, x, curvature=curvature, reach=REACH, steps=full_steps, tolerance=1e-3, monitor=watch)
     if last.best is None:
         raise NotPositiveDefinite("no parameters tried gave a positive definite matrix: give C and the kernel's own.")
     theta, chosen = last.split(x)
     everywhere = last.best[1] if len(last.Y) == n else None
     return Search(family.kernel(theta), chosen, last.best[0], everywhere, tuple(surface), criterion)
-
-
-def descend(
-    function: Callable[[Array], tuple[float, Array]],
-    x: Array,
-    *,
-    curvature: Array | None = None,
-    radius: float = 1.0,
-    steps: int = 30,
-    tolerance: float = 1e-5,
-) -> tuple[Array, Array]:
-    """Minimise a smooth function (value, gradient) of few variables from x (p,); returns the best x and the curvature.
-
-    Stops when the model promises less than `tolerance`, after `steps` evaluations, or at a radius below 1e-4.
-    """
-    origin = x.copy()
-    value, gradient = function(x)
-    B = np.eye(len(x)) if curvature is None else curvature.copy()
-    for _ in range(steps - 1):
-        step = _step(B, gradient, radius)
-        step = np.clip(x + step, origin - REACH, origin + REACH) - x
-        promised = -float(gradient @ step + 0.5 * step @ B @ step)
-        if not promised > tolerance or radius < 1e-4:
-            break
-        trial, slope = function(x + step)
-        if not np.isfinite(trial):
-            radius = 0.25 * float(np.linalg.norm(step))
-            continue
-        missing = slope - gradient - B @ step
-        size = float(missing @ step)
-        if abs(size) > 1e-8 * float(np.linalg.norm(step)) * float(np.linalg.norm(missing)):
-            B = B + np.outer(missing, missing) / size
-        ratio = (value - trial) / promised
-        length = float(np.linalg.norm(step))
-        if ratio < 0.25:
-            radius = 0.3 * length
-        elif ratio > 0.7 and length > 0.8 * radius:
-            radius = min(2.5 * radius, 4.0)
-        if trial < value:
-            x, value, gradient = x + step, trial, slope
-    return x, B
-
-
-def _step(B: Array, gradient: Array, radius: float) -> Array:
-    """The minimiser of g's + 1/2 s'Bs with |s| <= radius: s = -(B + mu I)^-1 g, mu >= 0 found by bisection."""
-    values, vectors = np.linalg.eigh(B)
-    g = vectors.T @ gradient
-    lowest = max(0.0, -float(values[0])) + 1e-10 * (1.0 + float(np.max(np.abs(values))))
-
-    def at(mu: float) -> Array:
-        return np.asarray(-g / (values + mu))
-
-    low, high = lowest, lowest + float(np.linalg.norm(g)) / radius + 1.0
-    if np.linalg.norm(at(low)) <= radius:
-        return np.asarray(vectors @ at(low))
-    while np.linalg.norm(at(high)) > radius:
-        high *= 2.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if np.linalg.norm(at(middle)) > radius:
-            low = middle
-        else:
-            high = middle
-    return np.asarray(vectors @ at(high))

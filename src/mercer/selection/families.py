@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.kernels import Gaussian, Kernel
+from mercer.kernels import Gaussian, Kernel, median_sigma
 from mercer.kernels.distances import squared_distances
-from mercer.selection.bordered import Array
+from mercer.solvers.linear.bordered import Array
 
 
 class Family(Protocol):
@@ -44,14 +44,11 @@ class Family(Protocol):
 
 
 def distance_scale(X: Any, seed: int = 0, sample: int = 500) -> float:
-    """Square root of the median of the squared distances between points, from at most `sample` of them."""
-    n = X.shape[0]
-    rows = np.sort(np.random.default_rng(seed).choice(n, min(n, sample), replace=False))
-    points = sp.csr_array(X)[rows] if sp.issparse(X) else np.asarray(X, dtype=np.float64)[rows]
-    squares = squared_distances(points, None)
-    apart = squares[np.triu_indices(len(rows), 1)]
-    apart = apart[apart > 0]
-    return float(np.sqrt(np.median(apart))) if apart.size else 1.0
+    """The median distance of different points, from at most `sample` of them; 1 where all are equal."""
+    try:
+        return median_sigma(X, sample=sample, seed=seed)
+    except InvalidInput:  # all points are equal
+        return 1.0
 
 
 class OneWidth:

@@ -16,7 +16,7 @@ from mercer.errors import InvalidInput
 Index = NDArray[np.intp]
 
 
-def assign(n: int, folds: Any, codes: Index | None, seed: int) -> Index:
+def assign(n: int, folds: Any, codes: Index | None, seed: int | np.random.Generator) -> Index:
     """Fold 0..f-1 of each of n points.
 
     `folds` is their number, or already the fold of each point.  With classes `codes` (n,) every class is dealt out

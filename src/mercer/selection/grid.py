@@ -5,7 +5,7 @@ point becomes a support vector; above the largest distances it is all ones.  Bet
 useful sigma (Rifkin 2002, section 2.6), so the grid runs, in equal ratios, from half the median distance of a point to
 its nearest neighbour to three times the median distance of two points.
 
-Price.  alpha = 1 alone classifies a point when k(x, x) = 1, and what can be fitted is the centred kernel, whose mean
+Cost.  alpha = 1 alone classifies a point when k(x, x) = 1, and what can be fitted is the centred kernel, whose mean
 diagonal is the mean eigenvalue of the centred matrix: v = mean_i K_ii - mean_ij K_ij.  The grid runs from 1/30 to 300
 in units of 1/v, with v taken at the median distance (for the linear kernel v is the variance of the data).
 """
@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
 from mercer.kernels import Kernel
+from mercer.kernels.checks import prepare
 from mercer.kernels.distances import squared_distances
-from mercer.kernels.points import prepare
 
 Array = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ def widths(found: Scales, count: int) -> Array:
     return np.geomspace(low, high, count) if count > 1 else np.array([found.median])
 
 
-def prices(found: Scales, count: int, unit: float = 1.0) -> Array:
+def costs(found: Scales, count: int, unit: float = 1.0) -> Array:
     """`count` values of C; `unit` is the size of a typical error, the deviation of the targets in regression."""
     scale = unit / found.variance
     return scale * (np.geomspace(LOWEST, HIGHEST, count) if count > 1 else np.ones(1))
@@ -115,7 +115,7 @@ def from_data(
     sigma_values: Array = np.empty(0)
     if C is None or (tuned and sigma is None):
         found = scales(X, None if tuned else kernel, seed)
-        C = prices(found, n_C, deviation) if C is None else C
+        C = costs(found, n_C, deviation) if C is None else C
         sigma_values = widths(found, n_sigma)
     if tuned and sigma is not None:
         sigma_values = np.atleast_1d(np.asarray(sigma, dtype=np.float64))

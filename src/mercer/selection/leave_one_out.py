@@ -7,7 +7,8 @@ without point i, everything else and the ridge r = 1/C unchanged, misses its tar
 
 (Rifkin 2002, section 3.3, with the hat matrix H = K G in the place of G that the printed formula has; the ridge, not
 lambda, is what stays fixed).  The same number divides every output, because G does not depend on the targets.  With
-free bias, weights or a semiparametric basis the identity is the same; only G changes, see `mercer.selection.bordered`.
+free bias, weights or a semiparametric basis the identity is the same; only G changes, see
+`mercer.solvers.linear.bordered`.
 
 Generalised cross-validation replaces every 1 - H_ii = r G_ii by their mean (Craven and Wahba 1979).
 
@@ -20,11 +21,11 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_solve, eigh
 
-from mercer import unlocked
+from mercer import dense
 from mercer.errors import InvalidInput
-from mercer.selection.bordered import Array, Bordered, bordered, check_ridge, cholesky, eliminate
+from mercer.selection.reductions import Factored
+from mercer.solvers.linear.bordered import Array, Bordered, border_share, bordered, check_ridge, cholesky, eliminate
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,12 @@ class LeaveOneOut:
 
 
 def error_rate(predictions: Array, targets: Array, weights: Array) -> float:
-    """Weighted fraction of wrong classes: by sign for one column, by the largest of several."""
+    """Weighted fraction of wrong classes: by sign for one column, by the largest of several.
+
+    An output of 0 is the negative class and equal outputs are the first of their classes, as in `LSSVC.predict`.
+    """
     if targets.shape[1] == 1:
-        wrong = np.where(predictions[:, 0] >= 0, 1.0, -1.0) != np.sign(targets[:, 0])
+        wrong = (predictions[:, 0] > 0) != (targets[:, 0] > 0)
     else:
         wrong = np.argmax(predictions, axis=1) != np.argmax(targets, axis=1)
     return float(weights @ wrong / np.sum(weights))
@@ -90,27 +94,15 @@ def leave_one_out(
     system = bordered(K, Y, weights=weights, border=border, constant=constant, projected=projected, overwrite=overwrite)
     columns = system.columns
     factor = cholesky(system.matrix, ridge)
-    solved = cho_solve((factor, True), columns, check_finite=False)
-    return summarise(system, columns, ridge, solved, inverse_diagonal(factor))
+    solved = dense.solve(factor, columns)
+    return summarise(system, ridge, solved, dense.inverse_diagonal(factor))
 
 
-def inverse_diagonal(factor: Array) -> Array:
-    """The diagonal of (L L')^-1 (n,) from the lower Cholesky factor L (n, n), which is overwritten."""
-    unlocked.invert_lower(factor)
-    n = factor.shape[0]
-    diagonal = np.empty(n)
-    for start in range(0, n, 256):
-        stop = min(start + 256, n)
-        triangle = np.tril(factor[start:stop, start:stop])
-        below = factor[stop:, start:stop]
-        diagonal[start:stop] = np.einsum("ij,ij->j", triangle, triangle) + np.einsum("ij,ij->j", below, below)
-    return diagonal
-
-
-def summarise(system: Bordered, columns: Array, ridge: float, solved: Array, diagonal: Array) -> LeaveOneOut:
+def summarise(system: Bordered, ridge: float, solved: Array, diagonal: Array) -> LeaveOneOut:
     """Leave-one-out from S = (A + r I)^-1 [B, Z] (m, q + k) and the diagonal of (A + r I)^-1 (m,)."""
     q, scale, n = system.border.shape[1], system.scale, len(system.all_targets)
-    a, b, U = eliminate(solved, columns, q)
+    U = border_share(solved[:, :q], system.border)
+    a, b = eliminate(solved, system.border)
     if system.moved is not None:
         b = b - system.moved @ a
     G = diagonal - np.einsum("ij,ij->i", U, U)
@@ -140,19 +132,12 @@ def summarise(system: Bordered, columns: Array, ridge: float, solved: Array, dia
 def linear_leave_one_out(
     X: ArrayLike, Y: ArrayLike, ridge: float, *, weights: ArrayLike | None = None, border: ArrayLike | None = None
 ) -> LeaveOneOut:
-    """Leave-one-out of the linear machine f(x) = w'x through d x d systems: O(n d^2), for d below n and r > 0.
-
-    With F = D X (m, d) and F'F = V diag(s) V':  G_ii = (1 - sum_j (F V)_ij^2 / (s_j + r)) / r.
-    """
+    """Leave-one-out of the linear machine f(x) = w'x through d x d systems: O(n d^2), for d below n and r > 0."""
     if not ridge > 0:
         raise InvalidInput(f"ridge must be positive for the d x d form; it is {ridge!r}.")
     features, system = linear_system(X, Y, weights=weights, border=border)
-    s, V = eigh(features.T @ features)
-    rotated = features @ V
-    columns = system.columns
-    shrunk = 1.0 / (np.maximum(s, 0.0) + ridge)
-    solved = (columns - rotated @ (shrunk[:, None] * (rotated.T @ columns))) / ridge
-    return summarise(system, columns, ridge, solved, (1.0 - rotated**2 @ shrunk) / ridge)
+    solved, diagonal = next(Factored(features).resolve(system.columns, [ridge]))
+    return summarise(system, ridge, solved, diagonal)
 
 
 def linear_system(

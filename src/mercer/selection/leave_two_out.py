@@ -1,6 +1,6 @@
 """Exact leave-two-out of least-squares machines, and with it the honest error of a machine whose parameters are chosen.
 
-Let G be the leading block of the inverse of the (bordered) system matrix of `mercer.selection.bordered` and a the
+Let G be the leading block of the inverse of the (bordered) system matrix of `mercer.solvers.linear.bordered` and a the
 scaled coefficients.  A machine trained without the points of a set S misses their scaled targets by e_S with
 G_SS e_S = a_S: giving those points the targets they are predicted makes their coefficients zero.  For a pair this is
 
@@ -22,11 +22,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercer import threads, unlocked
+from mercer import dense, threads
 from mercer.compiled import loop
 from mercer.errors import Infeasible, InvalidInput
-from mercer.selection.bordered import Array, Bordered, bordered, check_ridge, cholesky, eliminate
+from mercer.resources import row_blocks
 from mercer.selection.leave_one_out import LeaveOneOut, error_rate, summarise
+from mercer.solvers.linear.bordered import Array, Bordered, border_share, bordered, check_ridge, cholesky, eliminate
 
 Index = NDArray[np.intp]
 Criterion = Literal["loo", "error"] | Callable[[Array], Array]
@@ -118,11 +119,12 @@ def leave_two_out(
             f"leave-two-out needs two points of positive weight more than functions outside the penalty: {m} and {q}."
         )
     factor = cholesky(system.matrix, ridge)
-    unlocked.invert_factored(factor)
+    dense.invert_factored(factor)
     inverse = factor.T  # symmetric, and now in C order
     solved = inverse @ system.columns
-    once = summarise(system, system.columns, ridge, solved, np.diagonal(inverse).copy())
-    a, _, U = eliminate(solved, system.columns, q)
+    once = summarise(system, ridge, solved, np.diagonal(inverse).copy())
+    U = border_share(solved[:, :q], system.border)
+    a, _ = eliminate(solved, system.border)
     inverse -= U @ U.T
     place = np.empty(len(once.targets), dtype=np.intp)
     place[system.used], place[system.unused] = np.arange(m), -1 - np.arange(len(system.unused))
@@ -136,7 +138,7 @@ def _reach(system: Bordered, G: Array, solved: Array) -> Array:
     reach = (system.across * system.scale) @ G
     q = system.border.shape[1]
     if q:
-        border = np.linalg.solve(system.border.T @ solved[:, :q], solved[:, :q].T)
+        border = dense.solve_square(system.border.T @ solved[:, :q], solved[:, :q].T)
         if system.moved is not None:
             border -= system.moved @ G
         reach += system.outside @ border
@@ -262,7 +264,6 @@ def first_least(values: Array) -> int:
 def _inner(parts: Sequence[LeaveTwoOut], loss_of: Callable[[Array], Array], w: Array) -> Array:
     """The criterion (n,) among the other points, when each is left out."""
     n, columns = len(w), sum(part.coefficients.shape[1] for part in parts)
-    step = max(1, BLOCK // (n * columns))
 
     def rows(start: int, stop: int) -> Array:
         found = [part.predictions(start, stop) for part in parts]
@@ -270,7 +271,7 @@ def _inner(parts: Sequence[LeaveTwoOut], loss_of: Callable[[Array], Array], w: A
         losses[np.arange(stop - start), np.arange(start, stop)] = 0.0
         return np.asarray(losses @ w / (np.sum(w) - w[start:stop]))
 
-    return np.concatenate(threads.run(rows, [(at, min(at + step, n)) for at in range(0, n, step)]))
+    return np.concatenate(threads.run(rows, [(part.start, part.stop) for part in row_blocks(n, n * columns, BLOCK)]))
 
 
 def losses_of(criterion: Criterion, targets: Array) -> Callable[[Array], Array]:
@@ -287,7 +288,7 @@ def losses_of(criterion: Criterion, targets: Array) -> Callable[[Array], Array]:
         return lambda predictions: misses(predictions.reshape(-1, *shape), truth).reshape(predictions.shape[:-1])
     if not np.all(np.abs(targets) == 1.0):
         raise InvalidInput("criterion='error' needs targets of +-1; for a regression take criterion='loo'.")
-    return lambda predictions: np.asarray(((predictions >= 0) != (targets > 0))[..., 0], dtype=np.float64)
+    return lambda predictions: np.asarray(((predictions > 0) != (targets > 0))[..., 0], dtype=np.float64)
 
 
 @loop

@@ -1,6 +1,6 @@
 """One matrix, many shifts: (A + r I)^-1 and its diagonal for hundreds of ridges r.
 
-Four roads with the same two methods, from S = (A + r I)^-1 W and the diagonal of the inverse:
+Four reductions with the same two methods, from S = (A + r I)^-1 W and the diagonal of the inverse:
 
     Repeated      a Cholesky factor for each r                 2/3 n^3 for each value, nothing once
     Tridiagonal   A = Q T Q', T tridiagonal                    8/3 n^3 once,  4 n^2 for each value
@@ -9,21 +9,21 @@ Four roads with the same two methods, from S = (A + r I)^-1 W and the diagonal o
 
 T + r I = L D L' with L unit bidiagonal, so the diagonal of the inverse is a sum of squares along a recurrence of
 length n that runs down the columns of Q' for many points and many r at once:  z_j = Q'_j - l_{j-1} z_{j-1},
-G = sum_j z_j^2 / d_j.  It needs no eigenvectors, which are the dearer part of a spectral decomposition; and the
+G = sum_j z_j^2 / d_j.  It needs no eigenvectors, which are the expensive part of a spectral decomposition; and the
 trace, hence generalised cross-validation, needs not even Q.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_solve, eigh, lapack
 
-from mercer import threads
+from mercer import dense, threads
 from mercer.compiled import loop
+from mercer.dense import Poll
 from mercer.errors import NotPositiveDefinite
-from mercer.selection.bordered import Array, cholesky
-from mercer.selection.leave_one_out import inverse_diagonal
+from mercer.solvers.linear.bordered import Array, cholesky
 
 # Values handled together: enough to make the products BLAS-3, few enough that n x 16 x (q + k) numbers stay small.
 TOGETHER = 16
@@ -44,28 +44,29 @@ class Reduction(Protocol):
 class Repeated:
     """A (n, n), Fortran-ordered, factored anew for each ridge."""
 
-    def __init__(self, A: Array) -> None:
-        self.matrix = A
+    def __init__(self, A: Array, poll: Poll | None = None) -> None:
+        self.matrix, self.poll = A, poll
 
     def resolve(self, W: Array, ridges: Sequence[float]) -> Iterator[tuple[Array, Array]]:
         """2/3 n^3 operations for each ridge."""
         work = np.empty_like(self.matrix, order="F")
         for ridge in ridges:
             np.copyto(work, self.matrix)
-            factor = cholesky(work, ridge)
-            yield cho_solve((factor, True), W, check_finite=False), inverse_diagonal(factor)
+            factor = cholesky(work, ridge, self.poll)
+            solved = dense.solve(factor, W)
+            yield solved, threads.apart(partial(dense.inverse_diagonal, factor), self.poll)
 
     def moments(self, W: Array, ridges: Sequence[float]) -> Iterator[tuple[Array, Array, float]]:
         """The same work: the trace of an inverse is no cheaper than its diagonal."""
-        for solved, diagonal in self.resolve(W, ridges):
-            yield W.T @ solved, solved.T @ solved, float(np.sum(diagonal))
+        return _moments(W, self.resolve(W, ridges))
 
 
 class Spectral:
     """A (n, n) = V diag(s) V' by divide and conquer; A is overwritten."""
 
-    def __init__(self, A: Array) -> None:
-        values, self.vectors = eigh(A, driver="evd", overwrite_a=True, check_finite=False)
+    def __init__(self, A: Array, poll: Poll | None = None) -> None:
+        self.vectors = A
+        values = threads.apart(lambda: dense.diagonalise(A), poll)
         # A is positive semidefinite: what lies below zero is rounding, as large as eps times the largest.
         self.values = _floor(values)
 
@@ -96,7 +97,7 @@ class Factored:
     """A (n, n) = F F' of F (n, m), m below n, through F'F = V diag(s) V'; ridges must be positive."""
 
     def __init__(self, F: Array) -> None:
-        values, vectors = eigh(F.T @ F, check_finite=False)
+        values, vectors = dense.eigen(F.T @ F)
         self.values = np.maximum(values, 0.0)
         self.rotated = F @ vectors
 
@@ -109,8 +110,7 @@ class Factored:
 
     def moments(self, W: Array, ridges: Sequence[float]) -> Iterator[tuple[Array, Array, float]]:
         """O(n p) for each ridge."""
-        for solved, diagonal in self.resolve(W, ridges):
-            yield W.T @ solved, solved.T @ solved, float(np.sum(diagonal))
+        return _moments(W, self.resolve(W, ridges))
 
 
 class Tridiagonal:
@@ -119,7 +119,7 @@ class Tridiagonal:
     `rotation` says whether Q itself is wanted (`resolve` needs it); without it Q is only applied.
     """
 
-    def __init__(self, A: Array, rotation: bool = True) -> None:
+    def __init__(self, A: Array, rotation: bool = True, poll: Poll | None = None) -> None:
         n = A.shape[0]
         self.rows: Array | None = None
         if n < 3:
@@ -127,30 +127,23 @@ class Tridiagonal:
             self.rows = np.eye(max(n - 1, 0))
             return
         # In lower storage reflection j acts on rows j+1 and below: Q = diag(1, Q1), and Q1 lies below the diagonal.
-        work = int(lapack.dsytrd_lwork(n, lower=1)[0])
-        reduced, self.diagonal, self.beside, self.tau, _ = lapack.dsytrd(A, lower=1, lwork=work, overwrite_a=1)
-        self.reflections = np.asfortranarray(reduced[1:, :-1])
+        self.diagonal, self.beside, self.tau = threads.apart(lambda: dense.tridiagonalise(A), poll)
+        self.reflections = np.asfortranarray(A[1:, :-1])
         if rotation:
-            Q, _, _ = lapack.dorgqr(self.reflections, self.tau, lwork=64 * n, overwrite_a=1)
-            self.rows = Q.T  # (n - 1, n - 1), C-ordered: row j holds column j of Q1
+            threads.apart(lambda: dense.rotation(self.reflections, self.tau), poll)
+            self.rows = self.reflections.T  # (n - 1, n - 1), C-ordered: row j holds column j of Q1
 
     def rotate(self, W: Array) -> Array:
         """Q'W (n, p)."""
-        first, rest = W[:1], np.asfortranarray(W[1:])
+        first, rest = W[:1], W[1:]
         if self.rows is not None:
             return np.concatenate([first, self.rows @ rest])
-        turned, _, _ = lapack.dormqr("L", "T", self.reflections, self.tau, rest, 64 * max(1, W.shape[1]))
-        return np.concatenate([first, turned])
+        return np.concatenate([first, dense.rotate(self.reflections, self.tau, rest)])
 
     def factor(self, ridges: Array) -> tuple[Array, Array]:
         """T + r I = L D L' for each of v ridges: the pivots D (n, v), and below the diagonal of L (n - 1, v)."""
         pivots, below = _factor(self.diagonal, self.beside, ridges)
-        largest = np.max(np.abs(self.diagonal)) + np.max(ridges)
-        if not np.all(pivots > np.finfo(float).eps * largest):
-            raise NotPositiveDefinite(
-                f"the kernel matrix with ridge 1/C = {np.min(ridges):.3g} on its diagonal is not positive definite to "
-                "working precision: leave the largest values of C out, or take a positive definite kernel."
-            )
+        _refuse_indefinite(pivots, np.max(np.abs(self.diagonal)) + np.max(ridges), ridges)
         return pivots, below
 
     def resolve(self, W: Array, ridges: Sequence[float]) -> Iterator[tuple[Array, Array]]:
@@ -164,7 +157,7 @@ class Tridiagonal:
             solved = _solve(rotated, pivots, below)
             solved[1:] = (self.rows.T @ solved[1:].reshape(n - 1, -1)).reshape(n - 1, p, v)
             diagonal = np.empty((v, n))
-            diagonal[:, 0] = _first(pivots, below)
+            diagonal[:, 0] = _upwards(pivots, below)[1]
             parts = threads.split(n - 1, parts=-(-(n - 1) // 128))
             threads.run(_inverse_diagonal, [(self.rows, pivots, below, a, b, diagonal) for a, b in parts])
             for value in range(v):
@@ -175,10 +168,16 @@ class Tridiagonal:
         rotated = self.rotate(W)
         for start in range(0, len(ridges), TOGETHER):
             pivots, below = self.factor(np.asarray(ridges[start : start + TOGETHER], dtype=np.float64))
-            solved, traces = _solve(rotated, pivots, below), _traces(pivots, below)
+            solved, traces = _solve(rotated, pivots, below), _upwards(pivots, below)[0]
             for value in range(pivots.shape[1]):
                 S = solved[:, :, value]
                 yield rotated.T @ S, S.T @ S, float(traces[value])
+
+
+def _moments(W: Array, resolved: Iterator[tuple[Array, Array]]) -> Iterator[tuple[Array, Array, float]]:
+    """The moments of each S = (A + r I)^-1 W and diagonal in turn."""
+    for solved, diagonal in resolved:
+        yield W.T @ solved, solved.T @ solved, float(np.sum(diagonal))
 
 
 def _floor(values: Array) -> Array:
@@ -190,12 +189,17 @@ def _floor(values: Array) -> Array:
 def _inverse(values: Array, ridges: Array) -> Array:
     """1 / (s + r) (n, v), refused where the shifted matrix is not positive definite."""
     shifted = values[:, None] + ridges
-    if not np.all(shifted > np.finfo(float).eps * np.max(np.abs(values), initial=0.0)):
+    _refuse_indefinite(shifted, np.max(np.abs(values), initial=0.0), ridges)
+    return np.asarray(1.0 / shifted)
+
+
+def _refuse_indefinite(pivots: Array, largest: float, ridges: Array) -> None:
+    """Refuse a matrix with a pivot or eigenvalue that is rounding of the largest, or less."""
+    if not np.all(pivots > np.finfo(float).eps * largest):
         raise NotPositiveDefinite(
             f"the kernel matrix with ridge 1/C = {np.min(ridges):.3g} on its diagonal is not positive definite to "
             "working precision: leave the largest values of C out, or take a positive definite kernel."
         )
-    return np.asarray(1.0 / shifted)
 
 
 @loop
@@ -237,31 +241,18 @@ def _solve(rotated: Array, pivots: Array, below: Array) -> Array:
 
 
 @loop
-def _traces(pivots: Array, below: Array) -> Array:
-    """Trace of (L D L')^-1: its diagonal runs upwards, g_j = 1/d_j + l_j^2 g_{j+1}."""
+def _upwards(pivots: Array, below: Array) -> tuple[Array, Array]:
+    """Trace and first entry of the diagonal of (L D L')^-1, (v,) each; it runs upwards, g_j = 1/d_j + l_j^2 g_{j+1}."""
     n, v = pivots.shape
-    traces = np.zeros(v)
+    traces, first = np.zeros(v), np.zeros(v)
     for r in range(v):
         g = 0.0
         for j in range(n - 1, -1, -1):
             l = below[j, r] if j < n - 1 else 0.0
             g = 1.0 / pivots[j, r] + l * l * g
             traces[r] += g
-    return traces
-
-
-@loop
-def _first(pivots: Array, below: Array) -> Array:
-    """First diagonal entry of (L D L')^-1 for each of v factors."""
-    n, v = pivots.shape
-    first = np.empty(v)
-    for r in range(v):
-        g = 0.0
-        for j in range(n - 1, -1, -1):
-            l = below[j, r] if j < n - 1 else 0.0
-            g = 1.0 / pivots[j, r] + l * l * g
         first[r] = g
-    return first
+    return traces, first
 
 
 @loop

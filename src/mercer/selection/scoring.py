@@ -1,9 +1,11 @@
 """Scores of held-out predictions; larger is better, and every one is a mean over folds of a function of (y, f).
 
 Classification: "accuracy", "balanced_accuracy" (mean recall of the classes that are there).  Regression: "r2",
-"neg_mean_squared_error", "neg_mean_absolute_error".  A callable score(y, predicted) is taken as it is.
+"neg_mean_squared_error", "neg_mean_absolute_error".  Points count by their weights: a weight of two is two points.  A
+callable score(y, predicted) is taken as it is; one with an argument `sample_weight` gets the weights.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -12,32 +14,35 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 
-Score = Callable[[NDArray[Any], NDArray[Any]], float]
+Weights = NDArray[np.float64] | None
+Score = Callable[[NDArray[Any], NDArray[Any], Weights], float]
 
 
-def accuracy(y: NDArray[Any], predicted: NDArray[Any]) -> float:
+def accuracy(y: NDArray[Any], predicted: NDArray[Any], weights: Weights = None) -> float:
     """Share of points whose class is right."""
-    return float(np.mean(y == predicted))
+    return float(np.average(y == predicted, weights=weights))
 
 
-def balanced_accuracy(y: NDArray[Any], predicted: NDArray[Any]) -> float:
+def balanced_accuracy(y: NDArray[Any], predicted: NDArray[Any], weights: Weights = None) -> float:
     """Mean over the classes in y of the share that is right."""
-    return float(np.mean([np.mean(predicted[y == c] == c) for c in np.unique(y)]))
+    own = [y == c for c in np.unique(y)]
+    return float(np.mean([accuracy(y[at], predicted[at], None if weights is None else weights[at]) for at in own]))
 
 
-def negative_squared_error(y: NDArray[Any], predicted: NDArray[Any]) -> float:
+def negative_squared_error(y: NDArray[Any], predicted: NDArray[Any], weights: Weights = None) -> float:
     """Minus the mean squared error."""
-    return -float(np.mean((y - predicted) ** 2))
+    return -float(np.average((y - predicted) ** 2, weights=weights))
 
 
-def negative_absolute_error(y: NDArray[Any], predicted: NDArray[Any]) -> float:
+def negative_absolute_error(y: NDArray[Any], predicted: NDArray[Any], weights: Weights = None) -> float:
     """Minus the mean absolute error."""
-    return -float(np.mean(np.abs(y - predicted)))
+    return -float(np.average(np.abs(y - predicted), weights=weights))
 
 
-def r2(y: NDArray[Any], predicted: NDArray[Any]) -> float:
+def r2(y: NDArray[Any], predicted: NDArray[Any], weights: Weights = None) -> float:
     """1 - squared error over squared deviation; for constant y 1 when exact, else 0."""
-    error, spread = float(np.sum((y - predicted) ** 2)), float(np.sum((y - np.mean(y)) ** 2))
+    middle = np.average(y, weights=weights)
+    error, spread = (float(np.average((y - f) ** 2, weights=weights)) for f in (predicted, middle))
     return 1.0 - error / spread if spread > 0.0 else float(error == 0.0)
 
 
@@ -55,7 +60,18 @@ def score_of(scoring: Any, classifier: bool) -> Score:
     if scoring is None:
         return accuracy if classifier else r2
     if callable(scoring):
-        return scoring  # type: ignore[no-any-return]
+        return _weighing(scoring)
     if scoring not in known:
         raise InvalidInput(f"scoring={scoring!r} is not known here; give one of {', '.join(known)} or a function")
     return known[scoring]
+
+
+def _weighing(scoring: Callable[..., float]) -> Score:
+    """A user's function, with the weights where it takes them; functions without a signature do not."""
+    try:
+        takes_weights = "sample_weight" in inspect.signature(scoring).parameters
+    except (TypeError, ValueError):
+        takes_weights = False
+    if takes_weights:
+        return lambda y, predicted, weights: scoring(y, predicted, sample_weight=weights)
+    return lambda y, predicted, weights: scoring(y, predicted)

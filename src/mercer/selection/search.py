@@ -24,17 +24,19 @@ from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.errors import InvalidInput
-from mercer.gram.memory import budget
+from mercer.gram import SquaredDistances
 from mercer.kernels import Kernel
+from mercer.resources import budget
 from mercer.selection import cross_validation as validation
+from mercer.selection.class_pairs import Pairs
 from mercer.selection.cross_validation import Classes, Outcome, Settings, Targets
 from mercer.selection.folds import Layout, assign
 from mercer.selection.grid import Grid
-from mercer.selection.ledger import EVERY, Ledger
 from mercer.selection.result import SearchResult
 from mercer.selection.scoring import score_of
-from mercer.selection.similarities import Distances, Streamed, similarities
-from mercer.selection.streamed_path import streamed_fold
+from mercer.selection.search_record import EVERY, SearchRecord
+from mercer.selection.similarities import Streamed, similarities
+from mercer.selection.streamed_path import StreamedPairs, streamed_fold
 from mercer.solvers.monitor import Monitor, listening
 
 Array = NDArray[np.float64]
@@ -62,13 +64,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Data:
-    """Points X (n, d), and either classes codes (n,) in 0..k-1 or targets y (n,); weights (n,) of the price."""
+    """Points X (n, d), and either classes codes (n,) in 0..k-1 or targets y (n,); weights (n,) of the cost.
+
+    Points count in the scores by `counted` (n,): sample weights do, class weights do not; None: all alike.
+    """
 
     X: Any
     codes: Index | None
     y: Array | None
     classes: int
     weights: Array
+    counted: Array | None = None
 
     @property
     def n(self) -> int:
@@ -78,13 +84,15 @@ class Data:
     def part(self, index: Index) -> "Data":
         """Some of the points, in the order of the index."""
         codes = None if self.codes is None else self.codes[index]
-        return Data(self.X[index], codes, None if self.y is None else self.y[index], self.classes, self.weights[index])
+        y = None if self.y is None else self.y[index]
+        counted = None if self.counted is None else self.counted[index]
+        return Data(self.X[index], codes, y, self.classes, self.weights[index], counted)
 
     def identity(self) -> str:
         """A fingerprint of all numbers."""
         digest = hashlib.sha256()
         parts = (self.X.data, self.X.indices, self.X.indptr) if sp.issparse(self.X) else (self.X,)
-        for part in (*parts, self.codes, self.y, self.weights):
+        for part in (*parts, self.codes, self.y, self.weights, self.counted):
             if part is not None:
                 digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
@@ -130,51 +138,68 @@ class Round:
         """The problem of a row."""
         data = self.data
         if data.codes is not None:
-            return Classes(data.codes, data.classes, data.weights)
+            return Classes(data.codes, data.classes, data.weights, data.counted)
         assert data.y is not None
         assert row.epsilon is not None
-        return Targets(data.y, data.weights, row.epsilon)
+        return Targets(data.y, data.weights, row.epsilon, data.counted)
 
     def key(self, row: Row, fold: int) -> str:
-        """Name of an entry of the ledger."""
+        """Name of an entry of the record."""
         return f"{self.name}/{row.sigma!r}/{row.epsilon!r}/{','.join(map(repr, row.costs))}/{fold}"
 
-    def run(self, rows: list[Row], ledger: Ledger, report: Any) -> Iterator[tuple[Row, list[Outcome]]]:
+    def run(self, rows: list[Row], record: SearchRecord, report: Any) -> Iterator[tuple[Row, list[Outcome]]]:
         """Outcomes of all folds, row by row."""
         folds = range(self.layout.folds)
-        todo = [row for row in rows if any(ledger.get(self.key(row, f)) is None for f in folds)]
+        todo = [row for row in rows if any(record.get(self.key(row, f)) is None for f in folds)]
         fresh: dict[tuple[Row, int], Outcome] = {}
-        if todo:
-            widths = len({row.sigma for row in todo})
-            source = similarities(self.data.X, self.kernel_at(todo[0]), widths=widths, memory=self.memory)
-            if self.data.classes > 2:
-                self._pairs(source, todo, ledger, report, fresh)
-            elif source.capacity >= 1:
-                self._stored(source, todo, ledger, report, fresh)
+        if todo and self.data.classes > 2:
+            self._pairs(todo, record, report, fresh)
+        elif todo:
+            source = self._source(todo, self.memory)
+            if source.capacity >= 1:
+                self._stored(source, todo, record, report, fresh)
             else:
-                self._streamed(todo, ledger, report, fresh)
+                self._streamed(todo, record, report, fresh)
         nothing = Outcome(np.empty(0), np.empty(0), 0.0, False)
         for row in rows:
-            yield row, [ledger.get(self.key(row, f)) or fresh.get((row, f), nothing) for f in folds]
+            yield row, [record.get(self.key(row, f)) or fresh.get((row, f), nothing) for f in folds]
 
-    def _keep(self, row: Row, fold: int, outcome: Outcome, ledger: Ledger, report: Any, fresh: Any) -> None:
+    def _keep(self, row: Row, fold: int, outcome: Outcome, record: SearchRecord, report: Any, fresh: Any) -> None:
         fresh[row, fold] = outcome
         if outcome.complete:
-            ledger.put(self.key(row, fold), outcome)
+            record.put(self.key(row, fold), outcome)
             report(row, outcome)
 
-    def _pairs(self, source: Distances | Streamed, todo: list[Row], ledger: Ledger, report: Any, fresh: Any) -> None:
+    def _source(self, todo: list[Row], memory: int) -> SquaredDistances | Streamed:
+        """Kernel values for the widths of these rows."""
+        widths = len({row.sigma for row in todo})
+        return similarities(self.data.X, self.kernel_at(todo[0]), widths=widths, memory=memory)
+
+    def _pairs(self, todo: list[Row], record: SearchRecord, report: Any, fresh: Any) -> None:
+        """As many pairs side by side as the budget holds matrices; where it holds none, values are streamed."""
+        kind = self.kind(todo[0])
+        assert isinstance(kind, Classes)
+        machines = Pairs.coefficient_bytes(kind, self.layout.folds, max(len(row.costs) for row in todo))
+        each, left = Pairs.matrix_bytes(kind), self.memory - machines
+        source = self._source(todo, left) if each <= left else None
+        if isinstance(source, SquaredDistances):
+            left -= source.values.nbytes
         for row in todo:
             if not self.settings.go_on():
                 return
-            kind = self.kind(row)
-            assert isinstance(kind, Classes)
             settings = replace(self.settings, costs=np.array(row.costs))
-            found = validation.Pairs(source.at(self.kernel_at(row)), self.layout, kind, settings).run()
+            if source is None:
+                streamed = StreamedPairs(self.data.X, self.kernel_at(row), self.layout, kind, settings, self.memory)
+                found = streamed.run()
+            else:
+                pairs = Pairs(source.at(self.kernel_at(row)), self.layout, kind, settings)
+                found = pairs.run(max(1, left // each))
             for fold, outcome in enumerate(found):
-                self._keep(row, fold, outcome, ledger, report, fresh)
+                self._keep(row, fold, outcome, record, report, fresh)
 
-    def _stored(self, source: Distances | Streamed, todo: list[Row], ledger: Ledger, report: Any, fresh: Any) -> None:
+    def _stored(
+        self, source: SquaredDistances | Streamed, todo: list[Row], record: SearchRecord, report: Any, fresh: Any
+    ) -> None:
         """A few kernel matrices at a time, in the same memory, with the folds of all their rows as tasks."""
         n = self.data.n
         sigmas = list(dict.fromkeys(row.sigma for row in todo))
@@ -184,7 +209,7 @@ class Round:
         def task(K: Any, row: Row, fold: int) -> None:
             settings = replace(self.settings, costs=np.array(row.costs))
             outcome = validation.one_fold(K, self.layout, fold, self.kind(row), settings)
-            self._keep(row, fold, outcome, ledger, report, fresh)
+            self._keep(row, fold, outcome, record, report, fresh)
 
         for first in range(0, len(sigmas), held):
             here = sorted(sigmas[first : first + held], key=lambda sigma: sigma or 0.0)  # narrow ones take longest
@@ -195,21 +220,21 @@ class Round:
                 own = [row for row in todo if row.sigma == sigma]
                 source.at(self.kernel_at(own[0])).block(slice(None), slice(None), K)
                 pending = [(row, f) for row in own for f in range(self.layout.folds)]
-                tasks += [(K, row, f) for row, f in pending if ledger.get(self.key(row, f)) is None]
+                tasks += [(K, row, f) for row, f in pending if record.get(self.key(row, f)) is None]
             with threads.one_blas_thread():
                 threads.run(task, tasks)
 
-    def _streamed(self, todo: list[Row], ledger: Ledger, report: Any, fresh: Any) -> None:
+    def _streamed(self, todo: list[Row], record: SearchRecord, report: Any, fresh: Any) -> None:
         for row in todo:
             settings = replace(self.settings, costs=np.array(row.costs))
             for fold in range(self.layout.folds):
                 if not self.settings.go_on():
                     return
-                if ledger.get(self.key(row, fold)) is None:
+                if record.get(self.key(row, fold)) is None:
                     outcome = streamed_fold(
                         self.data.X, self.kernel_at(row), self.layout, fold, self.kind(row), settings, self.memory
                     )
-                    self._keep(row, fold, outcome, ledger, report, fresh)
+                    self._keep(row, fold, outcome, record, report, fresh)
 
 
 @dataclass
@@ -223,7 +248,7 @@ class Table:
         self.rows.append((row, outcomes, points, factor))
 
     def means(self) -> dict[tuple[int, int], float]:
-        """Mean score of every finished candidate of the table, by row and price."""
+        """Mean score of every finished candidate of the table, by row and cost."""
         found = {}
         for r, (row, outcomes, _, _) in enumerate(self.rows):
             for c in range(len(row.costs)):
@@ -288,23 +313,23 @@ def search(
     rows = rows_of(grid, mode, seed)
     named = np.asarray(folds).tolist()
     about = repr((data.identity(), repr(kernel), grid, mode, named, tol, str(scoring), seed, early))
-    ledger = Ledger(hashlib.sha256(about.encode()).hexdigest(), checkpoint, every)
+    record = SearchRecord(hashlib.sha256(about.encode()).hexdigest(), checkpoint, every)
     report = _reporter(listener, sum(len(row.costs) for row in rows))
     make = partial(Round, kernel=kernel, settings=settings, memory=allowed, seed=seed)
     with listener:
         if mode == "halving":
-            table, count = _halve(data, rows, folds, make, ledger, report, seed)
+            table, count = _halve(data, rows, folds, make, record, report, seed)
         else:
             whole = make(data, folds=folds, name="all")
             table, count = Table([]), whole.layout.folds
-            for row, outcomes in whole.run(rows, ledger, report):
+            for row, outcomes in whole.run(rows, record, report):
                 table.add(row, outcomes, data.n)
-        ledger.close()
+        record.close()
         stopped = listener.stopped or "converged"
     seconds = time.perf_counter() - began
     final = max(points for _, _, points, _ in table.rows)
     facts = {"mode": mode, "folds": count, "seed": seed, "points": data.n}
-    return table.result(count, final, stopped=stopped, total_seconds=seconds, resumed=ledger.resumed, facts=facts)
+    return table.result(count, final, stopped=stopped, total_seconds=seconds, resumed=record.resumed, facts=facts)
 
 
 def _reporter(monitor: Monitor, total: int) -> Any:
@@ -327,7 +352,7 @@ def _reporter(monitor: Monitor, total: int) -> Any:
 
 
 def _halve(
-    data: Data, rows: list[Row], folds: Any, make: Any, ledger: Ledger, report: Any, seed: int
+    data: Data, rows: list[Row], folds: Any, make: Any, record: SearchRecord, report: Any, seed: int
 ) -> tuple[Table, int]:
     """Rounds on more and more points with fewer and fewer candidates."""
     if np.ndim(folds):
@@ -353,7 +378,7 @@ def _halve(
         count = here.layout.folds
         table = Table([])
         scaled = [replace(row, costs=tuple(C * factor for C in row.costs)) for row in rows]
-        for row, outcomes in here.run(scaled, ledger, report):
+        for row, outcomes in here.run(scaled, record, report):
             table.add(row, outcomes, size, factor)
         means = table.means()
         if last or not means:

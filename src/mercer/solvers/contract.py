@@ -27,6 +27,12 @@ class Acceptance(NamedTuple):
         return self.ok
 
 
+def require(acceptance: Acceptance, solver: str = "") -> None:
+    """Raise with the reason, and the solver's name where it is given, where a solver does not take a problem."""
+    if not acceptance:
+        raise InvalidInput(f"{solver} cannot take this problem: {acceptance.reason}" if solver else acceptance.reason)
+
+
 class Solver(Protocol):
     """A module that solves problems."""
 
@@ -44,6 +50,12 @@ class Solver(Protocol):
         """Reach a relative gap of `tol`."""
 
 
+def variables_of(start: Array | Solution | None, monitor: Monitor) -> Array | None:
+    """Variables to start from: those given or of an earlier solution, else those of a checkpoint of the monitor."""
+    start = monitor.resume() if start is None else start
+    return start.variables if isinstance(start, Solution) else start
+
+
 def starting_variables(
     program: QuadraticProgram, start: Array | Solution | None, monitor: Monitor | None = None
 ) -> Array | None:
@@ -51,11 +63,10 @@ def starting_variables(
 
     `start` may be variables or an earlier Solution; without it, a checkpoint of the monitor is taken up.
     """
-    if start is None:
-        start = listening(monitor).resume()
-    if start is None:
+    given = variables_of(start, listening(monitor))
+    if given is None:
         return None
-    s = np.array(start.variables if isinstance(start, Solution) else start, dtype=np.float64)
+    s = np.array(given, dtype=np.float64)
     if s.shape != (program.size,):
         raise InvalidInput(f"start has shape {s.shape}, this problem has {program.size} variables")
     if not np.isfinite(s).all():

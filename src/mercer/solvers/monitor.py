@@ -24,10 +24,17 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal
 
+from mercer import writing
 from mercer.solvers.solution import Record, Solution
 
 Snapshot = Callable[[], Solution]
 Hook = Callable[[Record, Snapshot | None], bool | None]
+
+SECONDS_BETWEEN_REPORTS = 0.2  # of solvers nobody watches step by step
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, met where there was no solution to give yet; outside the monitor it is a plain KeyboardInterrupt."""
 
 
 class Monitor:
@@ -66,7 +73,7 @@ class Monitor:
         return time.perf_counter() - self._began
 
     @property
-    def attended(self) -> bool:
+    def has_callbacks(self) -> bool:
         """Whether a hook wants to hear of every step a solver can tell of."""
         return bool(self._hooks)
 
@@ -106,6 +113,10 @@ class Monitor:
                 self._save_when_due(now, snapshot)
             return self.stopped is None
 
+    def due(self, reported: float) -> bool:
+        """Whether to call `watch` again after a report at time `reported`: a record costs a certificate."""
+        return self.has_callbacks or time.perf_counter() - reported >= SECONDS_BETWEEN_REPORTS
+
     def go_on(self) -> bool:
         """Whether to go on, without a record: for tight loops between two `watch` calls."""
         if self._interrupts:
@@ -114,10 +125,17 @@ class Monitor:
             self.stopped = self.stopped or "time"
         return self.stopped is None
 
+    def poll(self) -> None:
+        """Raise Interrupted where Ctrl-C was pressed: for work that has no solution to give before its end."""
+        if self._interrupts:
+            self.stopped = "interrupted"
+            raise Interrupted
+
     def _save_when_due(self, now: float, snapshot: Snapshot) -> None:
         assert self._checkpoint is not None
         if now - self._saved >= self._every or self.stopped is not None:
-            snapshot().save(self._checkpoint)
+            with writing.keeping_on():
+                snapshot().save(self._checkpoint)
             self._saved = time.perf_counter()
 
     def __enter__(self) -> "Monitor":
@@ -141,6 +159,9 @@ class Monitor:
             self._depth -= 1
             if self._depth == 0:
                 self._restore()
+        if self._depth == 0 and kind is Interrupted:
+            # Python ends a process with the status of an interrupted one for this very class alone.
+            raise KeyboardInterrupt from None
 
     def _restore(self) -> None:
         if self._previous is not None:
@@ -155,7 +176,11 @@ class Monitor:
 
 
 class Silent(Monitor):
-    """A monitor nobody listens to: `watch` says "go on" at the price of a call."""
+    """A monitor nobody listens to: `watch` says "go on" at the cost of a call."""
+
+    def due(self, reported: float) -> bool:
+        """Never."""
+        return False
 
     def watch(
         self, iteration: int, primal: float, dual: float, *, snapshot: Snapshot | None = None, **facts: Any
@@ -174,6 +199,26 @@ class Silent(Monitor):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+
+class Asking(Monitor):
+    """A monitor of one solve within a larger work, which alone knows whether to go on; it keeps no history."""
+
+    def __init__(self, go_on: Callable[[], bool]) -> None:
+        super().__init__(history=False, catch_interrupt=False)
+        self._ask = go_on
+
+    def watch(
+        self, iteration: int, primal: float, dual: float, *, snapshot: Snapshot | None = None, **facts: Any
+    ) -> bool:
+        """Whether the larger work goes on."""
+        return self.go_on()
+
+    def go_on(self) -> bool:
+        """Whether the larger work goes on."""
+        if not self._ask():
+            self.stopped = "interrupted"
+        return self.stopped is None
 
 
 SILENT = Silent(history=False, catch_interrupt=False)

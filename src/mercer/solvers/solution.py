@@ -6,21 +6,21 @@ pickle, written beside the target and renamed so that no half-written file is ev
 
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import writing
 from mercer.errors import ModelFileError
-from mercer.problems.certificate import Certificate, relative_gap
+from mercer.problems.certificate import Certificate, gap_text, relative_gap
 
 Array = NDArray[np.float64]
-Stopped = Literal["converged", "iterations", "time", "interrupted", "stalled"]
+# "stationary": the tolerance was met, but on a problem that is not convex, where that is no proof of an optimum.
+Stopped = Literal["converged", "iterations", "time", "interrupted", "stalled", "stationary"]
 
 FORMAT = "mercer solution"
 VERSION = 1
@@ -61,7 +61,7 @@ class Solution:
 
     @property
     def relative_gap(self) -> float:
-        """2 (P - D) / (|P| + |D|)."""
+        """(P - D) / max(|P|, |D|)."""
         return relative_gap(self.primal, self.dual, self.gap)
 
     @property
@@ -100,10 +100,14 @@ class Solution:
             {} if details is None else details,
         )
 
+    def scaled(self, factor: float) -> "Solution":
+        """The same point as a solution of the problem whose objective is `factor` times this one's."""
+        return replace(self, primal=factor * self.primal, dual=factor * self.dual, gap=factor * self.gap)
+
     def __repr__(self) -> str:
         return (
             f"Solution({self.stopped} by {self.solver} after {self.iterations} iterations in {self.seconds:.3g} s: "
-            f"primal {self.primal:.9g}, dual {self.dual:.9g}, relative gap {self.relative_gap:.2g}, "
+            f"primal {self.primal:.9g}, dual {self.dual:.9g}, relative gap {gap_text(self.relative_gap)}, "
             f"{int(np.count_nonzero(self.coefficients))} of {self.coefficients.size} coefficients non-zero)"
         )
 
@@ -177,14 +181,5 @@ def _unpack(value: Any, arrays: Mapping[str, Array]) -> Any:
 
 def write_beside(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a NumPy archive to a new file in the same folder, then give it the name `path`."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with writing.replacing(path) as stream:
+        np.savez(stream, **arrays)  # type: ignore[arg-type]  # an array may have any name

@@ -5,7 +5,7 @@
 (Schoelkopf et al. 2001).  The decision value is f(x) - rho, positive for inliers.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from sklearn.base import OutlierMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 
-from mercer.estimation import validation
-from mercer.estimation.similarity import kind_of
-from mercer.estimation.weights import sample_weights
+from mercer.machine import arguments
+from mercer.machine.arguments import kind_of, refuse_huge, sample_weights
 from mercer.problems import OneClass
 from mercer.solvers.solution import Solution
 from mercer.svm.base import SupportVectorMachine
@@ -43,7 +42,8 @@ def _with_edge_inside(problem: OneClass, solution: Solution) -> Solution:
     return replace(solution, bias=-rho)
 
 
-class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Estimate of the support of a distribution.
 
     Parameters
@@ -51,71 +51,36 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]
     kernel, degree, gamma, coef0, tol, shrinking, cache_size, verbose, max_iter
         As in scikit-learn; `kernel` may also be a Kernel object.
     nu : in (0, 1]; the share of (weighted) outliers is at most nu, that of support vectors at least nu.
-    solver, memory, precision, gap_tol, max_time, warm_start, n_jobs
+    random_state, approximation, solver, memory, precision, gap_tol, max_time, warm_start, n_jobs
         As in `SVC`.
 
     Attributes
     ----------
     support_, support_vectors_, dual_coef_, intercept_, offset_, n_support_, coef_, fit_status_, n_iter_, shape_fit_
         As in scikit-learn; offset_ = -intercept_ = rho.
-    objective_, dual_objective_, gap_, stopped_, history_, solution_
+    kernel_, solver_, plan_, objective_, dual_objective_, gap_, stopped_, history_, solution_, approximation_,
+    approximation_reason_, feature_map_
         As in `SVC`.
 
     """
+
+    nu: float = 0.5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SupportVectorMachine._parameter_constraints,
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        nu: float = 0.5,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        verbose: bool | int = False,
-        max_iter: int = -1,
-        solver: str = "auto",
-        memory: int | str | None = None,
-        precision: str = "auto",
-        gap_tol: float | None = None,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.nu = nu
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.solver = solver
-        self.memory = memory
-        self.precision = precision
-        self.gap_tol = gap_tol
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "OneClassSVM":
         """Learn the region of the points X (n, d); y is ignored, `sample_weight` (n,) counts repetitions."""
         kind = kind_of(self.kernel, X)
-        X, _ = validation.training_data(self, kind, X, supervised=False)
+        X, _ = arguments.training_data(self, kind, X, supervised=False)
         with self._watched(X, None) as monitor:
             training, weights = self._training_set(kind, X, sample_weights(sample_weight, X))
+            refuse_huge(1.0, weights)
             problem = OneClass(training.gram(), self.nu, weights)
-            solution = self._solve(problem, monitor, self._starts(1)[0])
+            solution = self._solve(problem, training.resources, monitor, self._starts(1)[0])
             self._keep_one(training, X, problem, _with_edge_inside(problem, solution))
         self.offset_ = -self._intercept_
         return self

@@ -1,11 +1,19 @@
-"""Support vector regression: a tube of given width (SVR), or one that a given share of points may leave (NuSVR).
+"""Support vector regression: a loss of the residual (SVR), or a tube that a given share of points may leave (NuSVR).
 
-    SVR:    min 1/2 ||f||^2 + C sum_i w_i (|y_i - f(x_i) - b| - epsilon)_+
-    NuSVR:  the same, where epsilon costs C nu sum_i w_i epsilon and is found by the machine
+    SVR:    min 1/2 ||f||^2 + C sum_i w_i l(y_i - f(x_i) - b)
 
-(Schoelkopf and Smola 2002, chapter 9).
+        epsilon_insensitive            l(r) = (|r| - epsilon)_+
+        squared_epsilon_insensitive    its square
+        huber                          r^2 / (2 threshold) up to the threshold, |r| - threshold / 2 beyond
+        quantile                       q r_+ + (1 - q) (-r)_+         f(x) + b is the q-quantile of y at x
+        expectile                      q r_+^2 + (1 - q) (-r)_+^2     the q-expectile, the mean for q = 1/2
+
+    NuSVR:  the first, where epsilon costs C nu sum_i w_i epsilon and is found by the machine
+
+(Schoelkopf and Smola 2002, chapter 9; Takeuchi et al. 2006 for quantiles; Newey and Powell 1987 for expectiles).
 """
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,26 +22,30 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mercer.estimation import advice, validation
-from mercer.estimation.similarity import kind_of
-from mercer.estimation.weights import sample_weights
+from mercer.errors import Infeasible, InvalidInput
 from mercer.gram import GramOperator
-from mercer.lowrank.approximations import Approximation
-from mercer.problems import NuRegression, Problem, SupportVectorRegression
-from mercer.svm.base import HARD_MARGIN, SupportVectorMachine
+from mercer.losses import EpsilonInsensitive, Expectile, Huber, Loss, Quantile, SquaredEpsilonInsensitive
+from mercer.machine import advice, arguments
+from mercer.machine.arguments import kind_of, refuse_huge, sample_weights
+from mercer.problems import NuRegression, Problem, RegularisedRisk
+from mercer.svm.base import SupportVectorMachine
 
 Vector = NDArray[np.float64]
 
+LOSSES = {"epsilon_insensitive", "squared_epsilon_insensitive", "huber", "quantile", "expectile"}
+# Coefficients have no bound at C = inf; one that grows beyond this says that no function stays within the tube.
+NO_ERROR = 1e10
 
-class Regressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]
+
+class Regressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """One machine on real targets."""
 
     C: float
 
-    def _problem(self, gram: GramOperator, y: Vector, weights: Vector | None) -> Problem:
+    def _problem(self, gram: GramOperator, y: Vector, weights: Vector | None, basis: Vector | None) -> Problem:
         raise NotImplementedError
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Regressor":
         """Train on points X (n, d) and targets y (n,); `sample_weight` (n,) counts repetitions of the points.
 
@@ -41,16 +53,22 @@ class Regressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]
         "precomputed".
         """
         kind = kind_of(self.kernel, X)
-        X, y = validation.training_data(self, kind, X, y, numeric=True)
+        X, y = arguments.training_data(self, kind, X, y, numeric=True)
         y = np.ascontiguousarray(y, dtype=np.float64)
         with self._watched(X, y) as monitor:
-            training, weights = self._training_set(kind, X, sample_weights(sample_weight, X), y)
+            training, weights = self._training_set(kind, X, sample_weights(sample_weight, X), y, largest=self.C)
             if training.kept is not None:
                 y = y[training.kept]
-            problem = self._problem(training.gram(), y, weights)
-            solution = self._solve(problem, monitor, self._starts(1)[0])
+            refuse_huge(self.C, weights)
+            problem = self._problem(training.gram(), y, weights, training.basis)
+            solution = self._solve(problem, training.resources, monitor, self._starts(1)[0])
+            if np.isinf(self.C) and np.abs(solution.coefficients).max() >= NO_ERROR:
+                raise Infeasible(
+                    "C=inf asks for errors of at most epsilon at every point, and this kernel has no such function: "
+                    "give a finite C, a larger epsilon or a narrower kernel"
+                )
             self._keep_one(training, X, problem, solution)
-        if isinstance(problem, SupportVectorRegression):
+        if isinstance(problem.loss, EpsilonInsensitive) and np.isfinite(problem.loss.lipschitz):
             advice.on_width(training.kernel, np.abs(solution.coefficients), problem.box, problem.bias == "free")
         return self
 
@@ -59,92 +77,82 @@ class Regressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]
         return self._values(X)[:, 0]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SVR(Regressor):
-    """Epsilon-insensitive support vector regression.
+    """Support vector regression, by default epsilon-insensitive.
 
     Parameters
     ----------
     kernel, degree, gamma, coef0, tol, shrinking, cache_size, verbose, max_iter
         As in scikit-learn; `kernel` may also be a Kernel object.
-    C : price of an error, relative to the norm; weights multiply it.
-    epsilon : half the width of the tube inside which errors cost nothing.
+    C : cost of an error, relative to the norm; weights multiply it.
+    loss : "epsilon_insensitive", "squared_epsilon_insensitive", "huber", "quantile" or "expectile".
+    epsilon : half the width of the tube inside which errors cost nothing, for the first two losses.
+    threshold : size of the residual at which the Huber loss turns from a square to a straight line of slope C.
+    quantile : which quantile or expectile to estimate, in (0, 1).
     bias : "free", "none" or "penalised" (by 1/2 b^2).
-    approximation, solver, memory, precision, gap_tol, max_time, warm_start, n_jobs
+    basis : function of X (n, d) that returns (n, q) columns outside the norm, as in `SVC`.
+    random_state, approximation, solver, memory, precision, gap_tol, max_time, warm_start, n_jobs
         As in `SVC`.
 
     Attributes
     ----------
     support_, support_vectors_, dual_coef_, intercept_, n_support_, coef_, fit_status_, n_iter_, shape_fit_
         As in scikit-learn.
-    objective_, dual_objective_, gap_, stopped_, history_, solution_
+    kernel_, solver_, plan_, objective_, dual_objective_, gap_, stopped_, history_, solution_, approximation_,
+    approximation_reason_, feature_map_, basis_coef_
         As in `SVC`.
 
     """
 
+    C: float = 1.0
+    loss: str = "epsilon_insensitive"
+    epsilon: float = 0.1
+    threshold: float = 1.0
+    quantile: float = 0.5
+    bias: str = "free"
+    basis: Any = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SupportVectorMachine._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
+        "loss": [StrOptions(LOSSES)],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
+        "threshold": [Interval(Real, 0.0, None, closed="neither")],
+        "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "basis": [callable, None],
         "bias": [StrOptions({"free", "none", "penalised"})],
-        "approximation": [Approximation, StrOptions({"auto"}), None],
     }
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        verbose: bool | int = False,
-        max_iter: int = -1,
-        bias: str = "free",
-        approximation: Any = None,
-        solver: str = "auto",
-        memory: int | str | None = None,
-        precision: str = "auto",
-        gap_tol: float | None = None,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.bias = bias
-        self.approximation = approximation
-        self.solver = solver
-        self.memory = memory
-        self.precision = precision
-        self.gap_tol = gap_tol
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
+    def _loss(self) -> Loss:
+        """The loss by its name and parameter."""
+        if self.loss == "epsilon_insensitive" or (self.loss == "squared_epsilon_insensitive" and np.isinf(self.C)):
+            return EpsilonInsensitive(self.epsilon)  # where no error is allowed, its square is the same
+        if np.isinf(self.C):
+            raise InvalidInput(
+                f"C=inf allows no error outside a tube, and loss={self.loss!r} has none: give a finite C"
+            )
+        if self.loss == "squared_epsilon_insensitive":
+            return SquaredEpsilonInsensitive(self.epsilon)
+        if self.loss == "huber":
+            return Huber(self.threshold)
+        return Quantile(self.quantile) if self.loss == "quantile" else Expectile(self.quantile)
 
-    def _problem(self, gram: GramOperator, y: Vector, weights: Vector | None) -> Problem:
+    def _problem(self, gram: GramOperator, y: Vector, weights: Vector | None, basis: Vector | None) -> Problem:
         bias: Any = self.bias
-        return SupportVectorRegression(gram, y, min(self.C, HARD_MARGIN), self.epsilon, weights, bias)
+        return RegularisedRisk(gram, y, self._loss(), NO_ERROR if np.isinf(self.C) else self.C, weights, bias, basis)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NuSVR(Regressor):
     """Support vector regression that finds its own tube: at most a share nu of the (weighted) points lies outside.
 
     The width of the tube is in `solution_.multipliers["epsilon"]`.  The parameters are those of `SVR` with `nu` in
-    (0, 1] for `epsilon`, and without `bias`.
+    (0, 1] for `epsilon`, and without `loss` with its parameters, `bias` and `basis`.
     """
+
+    C: float = 1.0
+    nu: float = 0.5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SupportVectorMachine._parameter_constraints,
@@ -152,46 +160,5 @@ class NuSVR(Regressor):
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
     }
 
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        verbose: bool | int = False,
-        max_iter: int = -1,
-        solver: str = "auto",
-        memory: int | str | None = None,
-        precision: str = "auto",
-        gap_tol: float | None = None,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.nu = nu
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.solver = solver
-        self.memory = memory
-        self.precision = precision
-        self.gap_tol = gap_tol
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-
-    def _problem(self, gram: GramOperator, y: Vector, weights: Vector | None) -> Problem:
-        return NuRegression(gram, y, min(self.C, HARD_MARGIN), self.nu, weights)
+    def _problem(self, gram: GramOperator, y: Vector, weights: Vector | None, basis: Vector | None) -> Problem:
+        return NuRegression(gram, y, self.C, self.nu, weights, basis)

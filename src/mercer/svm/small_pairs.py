@@ -1,22 +1,21 @@
-"""Small two-class machines of an SVC, trained from their points in one compiled call each (`mercer.solvers.pairs`).
+"""Small two-class machines of an SVC, trained from their points in one compiled call each.
 
 Points are put in the order of their classes once; a pair of classes is then two stretches of the same arrays, or of the
-rows of a matrix that all pairs share where values are dear.  Larger pairs are left to the general solver.
+rows of a matrix that all pairs share where values are expensive.  Larger pairs are left to the general solver.
 """
 
 import time
-from itertools import accumulate
-from typing import Any
+from collections.abc import Callable, Mapping
+from itertools import accumulate, combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.estimation.pairwise import pairs_of
-from mercer.estimation.training import TrainingSet
+from mercer.machine.training_set import TrainingSet
 from mercer.problems import Problem
 from mercer.solvers.monitor import Monitor
-from mercer.solvers.pair_steps import ALL_ROWS, on_demand
-from mercer.solvers.pairs import PairSolution, solve_pairs, solve_stored_pairs
+from mercer.solvers.quadratic.pair_steps import ALL_ROWS
+from mercer.solvers.quadratic.pairs import PairSolution, Stretches, certified, solve_pairs, solve_stored_pairs
 from mercer.solvers.solution import Record, Solution, Stopped
 
 Vector = NDArray[np.float64]
@@ -45,31 +44,31 @@ def train_pairs(
     then class j; for two classes in the order of the points.
     """
     counts = np.bincount(codes, minlength=classes).tolist()
-    if sum(sorted(count for count in counts if count)[:2]) > STORED_POINTS:
+    if training.kind != "features" or training.kernel.profile is None:
         return {}
-    tiles = training.tiles()
-    if tiles is None:
+    if sum(sorted(filter(None, counts))[:2]) > STORED_POINTS:
         return {}
+    rows = training.rows_on_demand()
     starts = [0, *accumulate(counts)]
     stretches = {
         pair: (starts[i], counts[i], starts[j], counts[j])
-        for pair, (i, j) in enumerate(zip(*(side.tolist() for side in pairs_of(classes))))
+        for pair, (i, j) in enumerate(combinations(range(classes), 2))
         if counts[i] and counts[j]
     }
     order = np.argsort(codes, kind="stable")
+    members = order if index is None else index[order]
     own_box = box[order]
-    small = {pair: s for pair, s in stretches.items() if on_demand(tiles, s[1] + s[3])}
+    small = {} if rows is None else {pair: s for pair, s in stretches.items() if rows.suit(s[1] + s[3])}
     began = time.perf_counter()
     machines: dict[int, PairSolution | None] = {}
-    if small:
-        points = order if index is None else index[order]
-        largest = max(s[1] + s[3] for s in small.values())
-        if len(small) > 1 and largest <= ALL_ROWS and len(points) <= SHARED_POINTS:
+    if small and rows is not None:
+        several = len(small) > 1 and len(members) <= SHARED_POINTS
+        if several and max(s[1] + s[3] for s in small.values()) <= ALL_ROWS:
             # Pairs this small need all their values, and every class is in several pairs: compute each value once.
-            K = tiles.fill(points, points, np.empty((len(points), len(points)), tiles.dtype))
+            K = rows.block(members, members)
             found = solve_stored_pairs(K, list(small.values()), own_box, tol, max_iter, monitor.go_on)
         else:
-            found = solve_pairs(tiles, points, list(small.values()), own_box, tol, max_iter, monitor.go_on)
+            found = solve_pairs(rows, members, list(small.values()), own_box, tol, max_iter, monitor.go_on)
         machines |= dict(zip(small, found))
     rest = {p: s for p, s in stretches.items() if p not in small and s[1] + s[3] <= STORED_POINTS}
     if rest and classes > 2 and index is None:
@@ -78,9 +77,17 @@ def train_pairs(
         if matrix is not None:
             found = solve_stored_pairs(matrix, list(rest.values()), own_box, tol, max_iter, monitor.go_on)
             machines |= dict(zip(rest, found))
+    exact_dot = training.exact_dot if rows is None else rows.exact_dot
+    kept = _confirmed(exact_dot, members, stretches, machines, training.resources.precision, tol)
+    coarse = [pair for pair in small if machines.get(pair) is not None and kept[pair] is None]
+    finer = training.rows_on_demand("float64") if coarse and training.resources.precision != "float64" else None
+    if finer is not None:
+        some = {pair: stretches[pair] for pair in coarse}
+        found = solve_pairs(finer, members, list(some.values()), own_box, tol, max_iter, monitor.go_on)
+        kept |= _confirmed(exact_dot, members, stretches, dict(zip(some, found)), "float64", tol)
     seconds = (time.perf_counter() - began) / max(1, len(machines))
     results: dict[int, tuple[Problem | None, Solution, Vector]] = {}
-    for pair, machine in machines.items():
+    for pair, machine in kept.items():
         if machine is None:
             continue
         a, size, b, other = stretches[pair]
@@ -93,23 +100,47 @@ def train_pairs(
     return results
 
 
+def _confirmed(
+    exact_dot: Callable[[Index, Index, Vector], Vector],
+    points: Index,
+    stretches: Mapping[int, Stretches],
+    machines: Mapping[int, PairSolution | None],
+    precision: str,
+    tol: float,
+) -> dict[int, PairSolution | None]:
+    """The machines, trained on values of `precision`, whose certificates hold in exact arithmetic, else None.
+
+    `exact_dot` computes K[rows][:, columns] c again in float64; `points` (n,) are the training points in the order of
+    their classes.
+    """
+    numbers = list(machines)
+
+    def exact(at: int, some: Index) -> Vector:
+        machine = machines[numbers[at]]
+        assert machine is not None
+        first, size, second, other = stretches[numbers[at]]
+        own = np.concatenate([points[first : first + size], points[second : second + other]])
+        support = np.flatnonzero(machine.coefficients)
+        return exact_dot(own[some], own[support], machine.coefficients[support])
+
+    found = certified(list(machines.values()), exact, precision, tol)
+    return dict(zip(numbers, found))
+
+
 def _solution(machine: PairSolution, coefficients: Vector, tol: float, max_iter: int, seconds: float) -> Solution:
     """A pair's machine as any solver would give it."""
     stopped: Stopped = "converged"
     if machine.violation > tol:
         stopped = "iterations" if 0 <= max_iter <= machine.steps else "stalled"
-    details: dict[str, Any] = {"violation": machine.violation}
-    return Solution(
+    details, found = {"violation": machine.violation}, machine.certificate
+    return Solution.certified(
+        found,
         coefficients,
-        machine.bias,
         coefficients,
-        machine.primal,
-        machine.primal - machine.gap,
-        machine.gap,
-        machine.steps,
-        stopped,
-        seconds,
-        NAME,
-        history=[Record(machine.steps, seconds, machine.primal, machine.primal - machine.gap, machine.gap, details)],
+        solver=NAME,
+        iterations=machine.steps,
+        stopped=stopped,
+        seconds=seconds,
+        history=[Record(machine.steps, seconds, found.primal, found.dual, found.gap, details)],
         details=details,
     )

@@ -1,8 +1,6 @@
-"""From a problem to its solution: which solver, and where it starts.
+"""From a problem to its solution: run the solver that was asked for or that `mercer.planning` chose, and say why.
 
-By decomposition for the kernel matrix itself.  Where a low-rank factor (n, p) stands for it, by the interior point
-method while its n p^2 operations in each iteration are a matter of seconds, whatever C; beyond that by dual coordinate
-descent, which takes n p operations in each of its passes and needs more of them the larger C is.
+Where the one chosen comes to the end of its digits, the next one goes on from its point.
 """
 
 import warnings
@@ -13,16 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import NotConverged
-from mercer.gram.lowrank import LowRankGram
-from mercer.problems import Problem, rescale
-from mercer.solvers import decomposition, interior_point, linear_dual
+from mercer.errors import BudgetTooSmall, InvalidInput, NotConverged, NotPositiveDefinite
+from mercer.planning import Choice, patience, quadratic_solver
+from mercer.problems import HardMargin, NuClassification, NuRegression, OneClass, Problem, rescale
+from mercer.resources import Resources
 from mercer.solvers.monitor import Monitor
+from mercer.solvers.quadratic import decomposition, interior_point, linear_dual
 from mercer.solvers.solution import Solution
 
 INTERIOR_GAP = 1e-9
+STALLED_GAP = 1e-5  # at the end of its digits, the method still has answered the question
 INTERIOR_ITERATIONS = 100
-DIRECT = 3e10  # n p^2 up to which the interior point method takes about a minute on one core
+POLISHING = 1_000_000  # pair steps that may follow it, a few seconds
+VANISHING = 1e-12  # a margin below this share of the size of f is rounding: of the radius of the points, a millionth
+ROUNDING = 1e-13  # no violation below this share of the size of f can be asked for
+SCALELESS = (NuClassification, HardMargin, OneClass)  # no C and no target sets the size of f
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,39 @@ class WarmStart:
     def of(cls, problem: Problem, solution: Solution) -> "WarmStart":
         """What a later fit needs of this one."""
         light = copy(problem)
-        light._program = replace(problem.program(), gram=None)  # type: ignore[arg-type]
-        light.gram = None  # type: ignore[assignment]
+        light._program = replace(problem.program(), gram=None)  # type: ignore[arg-type]  # a start needs no matrix
+        light.gram = None  # type: ignore[assignment]  # nor does its problem
         return cls(light, np.asarray(solution.variables))
 
     def start(self, problem: Problem) -> NDArray[np.float64] | None:
         """A feasible start for `problem`, None when it is of another size or kind."""
         same = type(problem) is type(self.problem) and problem.program().size == self.variables.size
         return rescale(self.variables, self.problem, problem) if same else None
+
+
+def natural_size(problem: Problem) -> float:
+    """The size f would have if all kernel values were those of the diagonal; 0 where the kernel is."""
+    program = problem.program()
+    return 0.5 * float(np.abs(program.d).sum()) * float(np.mean(np.abs(program.gram.diagonal())))
+
+
+def margin_of(problem: Problem, solution: Solution) -> tuple[float, float]:
+    """The margin rho of a nu-SVC or hard-margin machine, and the size below which it is noise."""
+    noise = max(VANISHING * natural_size(problem), float(solution.details.get("violation", 0.0)))
+    return float(solution.multipliers["rho"]), noise
+
+
+def unit_of(problem: Problem) -> float:
+    """The unit in which f is measured: 1 where margin or targets set it, else its natural size; never above 1.
+
+    LIBSVM measures the violation of nu-machines in units of kernel values times their number, which says nothing for
+    points of small norm.  Its tolerance is kept where it is the stricter one.
+    """
+    if isinstance(problem, NuRegression):
+        return min(1.0, float(problem.y.std())) or 1.0
+    if isinstance(problem, SCALELESS):
+        return min(1.0, natural_size(problem)) or 1.0
+    return 1.0
 
 
 def solve(
@@ -53,36 +81,134 @@ def solve(
     tol: float,
     gap_tol: float | None,
     max_iter: int,
-    memory: int | str | None,
+    resources: Resources,
     start: WarmStart | None,
     monitor: Monitor | None,
 ) -> Solution:
-    """Solve one problem of the zoo by the solver asked for; "auto" looks at the matrix."""
-    first: Any = None if start is None else start.start(problem)
-    automatic = solver == "auto" and isinstance(problem.gram, LowRankGram)
-    if automatic:
-        solver = _low_rank_solver(problem, memory)
-    if solver == "linear_dual":
-        return linear_dual.solve(problem, tol=tol, gap_tol=gap_tol, start=first, monitor=monitor, max_iter=max_iter)
-    if solver != "interior_point":
-        return decomposition.solve(problem, tol=tol, gap_tol=gap_tol, start=first, monitor=monitor, max_iter=max_iter)
-    # It converges in the gap, and ten more digits cost it a few iterations.
-    target = INTERIOR_GAP if gap_tol is None else gap_tol
-    most = INTERIOR_ITERATIONS if max_iter < 0 else max_iter
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConverged)  # said once, for all machines, by the estimator
-        found = interior_point.solve(
-            problem, tol=target, start=first, monitor=monitor, max_iterations=most, memory=memory
-        )
-    if automatic and found.stopped == "stalled":
-        return linear_dual.solve(
-            problem, tol=tol, gap_tol=gap_tol, start=found.variables, monitor=monitor, max_iter=max_iter
-        )
+    """Solve one problem of the zoo by the solver asked for; "auto" leaves it to `mercer.planning`.
+
+    The decision values of nu-SVC and of the hard margin are f / rho: they are solved again, from where they are, until
+    the violation is at most `tol` in the unit of rho.
+    """
+    asked = solver != "auto"
+    choice = Choice.asked("solver", solver) if asked else quadratic_solver(problem, resources, bounded=max_iter >= 0)
+    if problem.basis is not None and choice.name != "interior_point":
+        raise InvalidInput(f"solver={solver!r} cannot take basis functions: use 'interior_point' or 'auto'")
+    automatic = not asked and problem.basis is None
+
+    def run(tolerance: float, first: Any, left: int) -> Solution:
+        found = _run(problem, choice, automatic, tolerance, gap_tol, left, resources, first, monitor)
+        own = max_iter < 0 and found.stopped == "iterations"  # no bound of the user's: all that could be tried was
+        return replace(found, stopped="stalled") if own else found
+
+    begin = None if start is None else start.start(problem)
+    floor = ROUNDING * natural_size(problem) if isinstance(problem, SCALELESS) else 0.0
+    tolerance = max(tol * unit_of(problem), floor)
+    found = run(tolerance, begin, max_iter)
+    if not isinstance(problem, (NuClassification, HardMargin)) or gap_tol is not None:
+        return found
+    while found.converged and tolerance > floor and found.details.get("violation", 0.0) > 0.0:
+        wanted = max(tol * min(1.0, float(found.multipliers["rho"])), floor)
+        if found.details["violation"] <= wanted:
+            break
+        tolerance = max(wanted, 0.01 * tolerance)  # rho itself is not known better than the last tolerance
+        # More steps than this would follow numerical noise: rho is too small for tol.
+        most = patience(problem) or max(POLISHING, found.iterations // 2)
+        left = most if max_iter < 0 else max(max_iter - found.iterations, 0)
+        found = _after(found, run(tolerance, found.variables, left))
     return found
 
 
-def _low_rank_solver(problem: Problem, memory: int | str | None) -> str:
-    """The interior point method where it is quick and fits, else coordinate descent."""
-    n, p = problem.gram.left.shape  # type: ignore[attr-defined]
-    quick = float(n) * p * p <= DIRECT
-    return "interior_point" if quick and interior_point.accepts(problem, memory=memory) else "linear_dual"
+def _run(
+    problem: Problem,
+    choice: Choice,
+    automatic: bool,
+    tol: float,
+    gap_tol: float | None,
+    max_iter: int,
+    resources: Resources,
+    first: Any,
+    monitor: Monitor | None,
+) -> Solution:
+    """One run of one solver, and of the next one where the first was mercer's choice and ends before the optimum."""
+    options: dict[str, Any] = {"gap_tol": gap_tol, "monitor": monitor, "start": first}
+    if choice.name == "linear_dual":
+        return _because(linear_dual.solve(problem, tol=tol, max_iter=max_iter, **options), choice.reason)
+    if choice.name == "decomposition":
+        most = patience(problem) if automatic and max_iter < 0 else None
+        found = decomposition.solve(problem, tol=tol, max_iter=max_iter if most is None else most, **options)
+        if most is None or found.stopped != "iterations":
+            return _because(found, choice.reason)
+        second = Choice("interior_point", f"{most} pair steps did not reach the optimum")
+        return _after(found, _run(problem, second, True, tol, gap_tol, max_iter, resources, found.variables, monitor))
+    try:
+        found = _because(_interior_point(problem, gap_tol, max_iter, resources, first, monitor), choice.reason)
+    except (NotPositiveDefinite, BudgetTooSmall) as error:
+        if isinstance(error, BudgetTooSmall) and problem.basis is not None:
+            raise BudgetTooSmall(
+                f"basis functions need the interior point method: {str(error).partition(':')[0]}; raise memory, give "
+                "approximation=Nystrom(...), or use LSSVR or LSSVC, which take a basis at any size"
+            ) from None
+        if not automatic:
+            raise
+        return _because(decomposition.solve(problem, tol=tol, max_iter=max_iter, **options), "any kernel matrix")
+    if not automatic or found.stopped != "stalled":
+        return found
+    most = POLISHING if max_iter < 0 and np.isfinite(found.primal) else max_iter
+    return _polished(problem, found, tol, gap_tol, most, monitor)
+
+
+def _polished(
+    problem: Problem, found: Solution, tol: float, gap_tol: float | None, most: int, monitor: Monitor | None
+) -> Solution:
+    """Go on from where the interior point method has come to the end of its digits; the better of the two."""
+    first = found.variables if np.isfinite(found.primal) else None
+    options: dict[str, Any] = {"tol": tol, "gap_tol": gap_tol, "start": first, "monitor": monitor}
+    reason = "the interior point method came to the end of its digits"
+    if linear_dual.accepts(problem):
+        return _because(linear_dual.solve(problem, max_iter=most, **options), reason)
+    other = _because(decomposition.solve(problem, max_iter=most, **options), reason)
+    return found if found.gap < other.gap else other
+
+
+def _interior_point(
+    problem: Problem, gap_tol: float | None, max_iter: int, resources: Resources, first: Any, monitor: Monitor | None
+) -> Solution:
+    """It converges in the gap, and ten more digits cost it a few iterations."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConverged)  # said once, for all machines, by the estimator
+        found = interior_point.solve(
+            problem,
+            tol=INTERIOR_GAP if gap_tol is None else gap_tol,
+            start=first,
+            monitor=monitor,
+            max_iterations=INTERIOR_ITERATIONS if max_iter < 0 else max_iter,
+            memory=resources.memory,
+        )
+    if found.stopped == "stalled" and _answered(found, gap_tol):
+        return replace(found, stopped="converged")
+    return found
+
+
+def _answered(found: Solution, gap_tol: float | None) -> bool:
+    """Whether a method at the end of its digits has answered the question."""
+    return found.relative_gap <= (STALLED_GAP if gap_tol is None else gap_tol)
+
+
+def _after(before: Solution, found: Solution) -> Solution:
+    """The solution that went on from another one, with the steps, the time and the history of both."""
+    later = (
+        record._replace(iteration=record.iteration + before.iterations, seconds=record.seconds + before.seconds)
+        for record in found.history
+    )
+    return replace(
+        found,
+        iterations=found.iterations + before.iterations,
+        seconds=found.seconds + before.seconds,
+        history=(*before.history, *later),
+    )
+
+
+def _because(found: Solution, reason: str) -> Solution:
+    """The solution, with the reason for its solver."""
+    return replace(found, details={**found.details, "reason": reason})

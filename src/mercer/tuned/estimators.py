@@ -5,57 +5,71 @@ It is what GridSearchCV(SVC()) does, in a small part of the time, with a grid fr
 """
 
 import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import threads
 from mercer.errors import Advice, InvalidInput
-from mercer.estimation import validation
-from mercer.estimation.callbacks import watching
-from mercer.estimation.convergence import StoppedEarly
-from mercer.estimation.weights import class_weights, point_weights
 from mercer.kernels import Gaussian, Kernel, as_kernel
+from mercer.machine import arguments
+from mercer.machine.arguments import (
+    HoldsValues,
+    class_weights,
+    gamma_of,
+    point_weights,
+    refuse_negative,
+    sample_weights,
+)
+from mercer.machine.base import KernelMachine
+from mercer.machine.callbacks import watching
+from mercer.machine.outcome import MadeOfMachines, StoppedEarly
 from mercer.selection.grid import Grid, from_data
 from mercer.selection.result import SearchResult
 from mercer.selection.search import MODES, Data, search
 from mercer.solvers.monitor import Monitor
 from mercer.svm import SVC, SVR
+from mercer.svm.decisions import offers_probability
 
 Array = NDArray[np.float64]
 
+HANDED_ON = ("tol", "memory", "precision", "max_iter", "n_jobs")  # parameters of the final machine too
 KERNELS = {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "cosine"}
 
 
-class TunedMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: ignore[misc]  # scikit-learn is untyped
     """What the two estimators share; see `TunedSVC` for the meaning of the parameters."""
 
-    kernel: Any
-    C: Any
-    sigma: Any
-    n_C: int
-    n_sigma: int
-    folds: Any
-    mode: str
-    scoring: Any
-    tol: float
-    early_stop: bool
-    random_state: Any
-    memory: int | str | None
-    max_time: float | None
-    checkpoint: Any
-    n_jobs: int | None
-
-    search_: SearchResult
-    best_estimator_: Any
+    kernel: Any = "rbf"
+    C: Any = None
+    sigma: Any = None
+    n_C: int = 10
+    n_sigma: int = 10
+    folds: Any = 5
+    mode: str = "grid"
+    scoring: Any = None
+    tol: float = 1e-3
+    early_stop: bool = True
+    random_state: Any = 0
+    memory: int | str | None = None
+    precision: str = "auto"
+    max_iter: int = -1
+    max_time: float | None = None
+    checkpoint: Any = None
+    verbose: bool | int = False
+    n_jobs: int | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions(KERNELS), Kernel],
@@ -66,13 +80,12 @@ class TunedMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         "folds": [Interval(Integral, 2, None, closed="left"), "array-like"],
         "mode": [StrOptions(set(MODES))],
         "scoring": [str, callable, None],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
         "early_stop": ["boolean"],
-        "random_state": ["random_state"],
-        "memory": [Interval(Integral, 1, None, closed="left"), str, None],
-        "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
-        "checkpoint": "no_validation",  # type: ignore[dict-item]
-        "n_jobs": [Integral, None],
+        "checkpoint": "no_validation",  # type: ignore[dict-item]  # scikit-learn takes the word
+        **{
+            name: KernelMachine._parameter_constraints[name]
+            for name in (*HANDED_ON, "random_state", "max_time", "verbose")
+        },
     }
 
     def __sklearn_tags__(self) -> Any:
@@ -80,48 +93,76 @@ class TunedMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    def _kernel(self, X: Any) -> tuple[Kernel, bool]:
-        """The kernel, and whether its width is to be chosen."""
+    def _kernel(self, X: Any, counted: Array | None) -> tuple[Kernel, bool]:
+        """The kernel, and whether its width is to be chosen; sample weights `counted` (n,) are for gamma="scale"."""
         if isinstance(self.kernel, Kernel):
             return self.kernel, "sigma" in self.kernel.placeholders
         if self.kernel == "rbf":
             return Gaussian(sigma=1.0), True
-        return as_kernel(self.kernel, gamma="scale", X=X), False
+        return as_kernel(self.kernel, gamma=gamma_of("scale", X, counted)), False
 
-    def _search(self, data: Data, X: Any, y: Any, epsilon: Any, monitor: Monitor | None) -> None:
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Search, then train on all points X (n, d), dense or CSR, with labels or targets y (n,).
+
+        `sample_weight` (n,) multiplies C and counts in the scores; points of weight zero are left out.
+        """
+        self._fit(X, y, sample_weight, None)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels or values (n,) of the final machine."""
+        X = self._checked(X)
+        return np.asarray(self.best_estimator_.predict(X))
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> None:
+        """Search and train; see `_search` for `monitor`."""
+        self.best_estimator_: Any = self._found(X, y, sample_weight, monitor)
+
+    def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> Any:
+        """The machine of the best candidate, trained on all points; sets all that the search has found."""
+        raise NotImplementedError
+
+    def _weighted(self, X: Any, y: NDArray[Any], sample_weight: Any) -> tuple[Any, NDArray[Any], Array | None, Any]:
+        """The points of positive weight with their targets, their weights (None: all one) and their folds."""
+        weights = sample_weights(sample_weight, X)
+        if weights is None:
+            return X, y, None, self.folds
+        refuse_negative(weights)
+        kept = np.flatnonzero(weights)
+        folds = np.asarray(self.folds)[kept] if np.shape(self.folds) == (len(y),) else self.folds
+        return X[kept], y[kept], weights[kept], folds
+
+    def _search(self, data: Data, X: Any, y: Any, epsilon: Any, folds: Any, monitor: Monitor | None) -> None:
         """Find the best candidate; `monitor` stands in for the estimator's own time limit and callbacks."""
-        kernel, tuned = self._kernel(X)
+        kernel, tuned = self._kernel(X, data.counted)
         seed = self.random_state
         seed = int(seed) if isinstance(seed, Integral) else int(check_random_state(seed).randint(2**31 - 1))
         self.grid_: Grid = from_data(
             X, data.y, kernel, tuned=tuned, n_C=self.n_C, n_sigma=self.n_sigma, C=self.C, sigma=self.sigma,
             epsilon=epsilon, seed=seed,
         )  # fmt: skip
-        options = {
-            "mode": self.mode,
-            "folds": self.folds,
-            "tol": self.tol,
-            "scoring": self.scoring,
-            "seed": seed,
-            "early": self.early_stop,
-            "memory": self.memory,
-            "checkpoint": self.checkpoint,
-        }
-        with threads.limit(self.n_jobs):
-            if monitor is not None:
-                self.search_ = search(data, kernel, self.grid_, monitor=monitor, **options)
-            else:
-                with watching(self, X, y, self.max_time) as own:
-                    self.search_ = search(data, kernel, self.grid_, monitor=own, **options)
-        self._publish(kernel)
+        watched = watching(self, X, y, self.max_time) if monitor is None else nullcontext(monitor)
+        with threads.limit(self.n_jobs), watched as own:
+            self.search_: SearchResult = search(
+                data, kernel, self.grid_, mode=self.mode, folds=folds, tol=self.tol, scoring=self.scoring, seed=seed,
+                early=self.early_stop, memory=self.memory, checkpoint=self.checkpoint, monitor=own,
+            )  # fmt: skip
+        self._publish()
+        sigma = self.best_params_.get("sigma")
+        self.kernel_ = kernel if sigma is None else kernel.with_parameters(sigma=sigma)
+        self._warn()
 
-    def _publish(self, kernel: Kernel) -> None:
+    def _publish(self) -> None:
+        """Set what users read of the search."""
         result = self.search_
         self.best_index_, self.best_score_, self.best_params_ = result.best_index, result.best_score, result.best
         self.cv_results_ = result.table()
-        sigma = self.best_params_.get("sigma")
-        self.kernel_ = kernel if sigma is None else kernel.with_parameters(sigma=sigma)
         self.stopped_ = result.stopped
+
+    def _warn(self) -> None:
+        """Say that the search ended early, or that its best candidate lies on the edge of the grid."""
+        result = self.search_
         if result.stopped != "converged":
             reason = "its time limit" if result.stopped == "time" else "an interruption"
             warnings.warn(
@@ -144,20 +185,20 @@ class TunedMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return self.best_estimator_.n_support_
 
     def _machine_options(self) -> dict[str, Any]:
-        return {
-            "C": self.best_params_["C"],
-            "kernel": self.kernel_,
-            "tol": self.tol,
-            "memory": self.memory,
-            "n_jobs": self.n_jobs,
-        }
+        own = {name: getattr(self, name) for name in HANDED_ON}
+        return {"C": self.best_params_["C"], "kernel": self.kernel_, **own}
+
+    def _parts(self) -> list[Any]:
+        check_is_fitted(self)
+        return [self.best_estimator_]
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validation.prediction_data(self, "features", X, 0)
+        return arguments.prediction_data(self, "features", X, 0)
 
 
-class TunedSVC(ClassifierMixin, TunedMachine):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class TunedSVC(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Support vector classification with C and the kernel's width chosen by cross-validation.
 
     Parameters
@@ -167,15 +208,18 @@ class TunedSVC(ClassifierMixin, TunedMachine):  # type: ignore[misc]
     C, sigma : values to try; None takes `n_C` and `n_sigma` values that follow from the data (`mercer.selection.grid`).
     folds : number of folds, classes dealt out evenly, or the fold of each point (n,).
     mode : "grid", "random" or "halving" (see `mercer.selection.search`).
-    scoring : "accuracy", "balanced_accuracy" or a function of labels' codes 0..k-1 and predicted codes.
+    scoring : "accuracy", "balanced_accuracy" or a function of labels' codes 0..k-1 and predicted codes; it gets the
+        weights of the points where it has an argument `sample_weight`.
     tol : largest violation of the optimality conditions, in the search and in the final machine.
     class_weight : as in scikit-learn; "balanced" weights are those of all points.
     probability : also fit Platt's sigmoids in the final machine.
     early_stop : let the path of a width stop once larger C are clearly worse; their scores are then NaN.
     random_state : seed of the folds.
     memory : bytes, or text such as "2 GiB", for distances and kernel values; None is a quarter of what is free.
+    precision, max_iter : of the final machine, as in `SVC`.
     max_time : seconds after which the search ends with the best candidate so far.
     checkpoint : file from which the same search goes on after it was killed.
+    verbose : print a line for every record of the search.
     n_jobs : threads; None is all.
 
     Attributes
@@ -185,8 +229,12 @@ class TunedSVC(ClassifierMixin, TunedMachine):  # type: ignore[misc]
     kernel_ : its kernel.
     search_ : the SearchResult, with `surface()`, `edges()` and `table()`.
     grid_ : the values tried; stopped_ what ended the search.
+    objective_, dual_objective_, gap_, solver_, solution_, history_, n_iter_, plan_ : those of `best_estimator_`.
 
     """
+
+    class_weight: Any = None
+    probability: bool = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TunedMachine._parameter_constraints,
@@ -194,89 +242,46 @@ class TunedSVC(ClassifierMixin, TunedMachine):  # type: ignore[misc]
         "probability": ["boolean"],
     }
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        C: Any = None,
-        sigma: Any = None,
-        n_C: int = 10,
-        n_sigma: int = 10,
-        folds: Any = 5,
-        mode: str = "grid",
-        scoring: Any = None,
-        tol: float = 1e-3,
-        class_weight: Any = None,
-        probability: bool = False,
-        early_stop: bool = True,
-        random_state: Any = 0,
-        memory: int | str | None = None,
-        max_time: float | None = None,
-        checkpoint: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.sigma = sigma
-        self.n_C = n_C
-        self.n_sigma = n_sigma
-        self.folds = folds
-        self.mode = mode
-        self.scoring = scoring
-        self.tol = tol
-        self.class_weight = class_weight
-        self.probability = probability
-        self.early_stop = early_stop
-        self.random_state = random_state
-        self.memory = memory
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any) -> "TunedSVC":
-        """Search, then train on all points X (n, d), dense or CSR, with labels y (n,)."""
-        return self._fit(X, y, None)
-
-    def _fit(self, X: Any, y: Any, monitor: Monitor | None) -> "TunedSVC":
-        X, y = validation.training_data(self, "features", X, y)
+    def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> Any:
+        X, y = arguments.training_data(self, "features", X, y)
         check_classification_targets(y)
+        X, y, counted, folds = self._weighted(X, y, sample_weight)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise InvalidInput(f"The number of classes has to be greater than one; got {len(classes)} class")
         self.classes_ = classes
-        of_class = class_weights(self.class_weight, classes, y, None)
-        weights = point_weights(None, of_class, codes)
+        of_class = class_weights(self.class_weight, classes, y, counted)
+        weights = point_weights(counted, of_class, codes)
         weights = np.ones(len(codes)) if weights is None else weights
-        data = Data(validation.working_form(X), codes.astype(np.intp), None, len(classes), weights)
-        self._search(data, data.X, y, None, monitor)
+        data = Data(arguments.working_form(X), codes.astype(np.intp), None, len(classes), weights, counted)
+        self._search(data, data.X, y, None, folds, monitor)
         machine = SVC(
             class_weight=self.class_weight,
             probability=self.probability,
             random_state=self.random_state,
             **self._machine_options(),
         )
-        self.best_estimator_ = machine.fit(X, y)
-        return self
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels (n,)."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.predict(X))
+        return machine.fit(X, y, sample_weight=counted)
 
     def decision_function(self, X: Any) -> Array:
         """Decision values of the final `SVC`."""
         X = self._checked(X)
         return np.asarray(self.best_estimator_.decision_function(X))
 
-    def __getattr__(self, name: str) -> Any:
-        # Offered by the final machine only where it was trained for it, as scikit-learn's duck typing wants.
-        if name in ("predict_proba", "predict_log_proba") and self.__dict__.get("probability"):
-            return getattr(self.__dict__["best_estimator_"], name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    @available_if(offers_probability)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, k) of the final `SVC`; with probability=True only."""
+        X = self._checked(X)
+        return np.asarray(self.best_estimator_.predict_proba(X))
+
+    @available_if(offers_probability)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the class probabilities (n, k)."""
+        return np.asarray(np.log(self.predict_proba(X)))
 
 
-class TunedSVR(RegressorMixin, TunedMachine):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class TunedSVR(RegressorMixin, TunedMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """Epsilon-insensitive support vector regression with C, width and tube chosen by cross-validation.
 
     The parameters and attributes are those of `TunedSVC` without those that speak of classes, and
@@ -285,62 +290,18 @@ class TunedSVR(RegressorMixin, TunedMachine):  # type: ignore[misc]
     scoring : "r2", "neg_mean_squared_error", "neg_mean_absolute_error" or a function of y and the predictions.
     """
 
+    epsilon: Any = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TunedMachine._parameter_constraints,
         "epsilon": ["array-like", Interval(Real, 0.0, None, closed="left"), None],
     }
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        C: Any = None,
-        sigma: Any = None,
-        epsilon: Any = None,
-        n_C: int = 10,
-        n_sigma: int = 10,
-        folds: Any = 5,
-        mode: str = "grid",
-        scoring: Any = None,
-        tol: float = 1e-3,
-        early_stop: bool = True,
-        random_state: Any = 0,
-        memory: int | str | None = None,
-        max_time: float | None = None,
-        checkpoint: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.sigma = sigma
-        self.epsilon = epsilon
-        self.n_C = n_C
-        self.n_sigma = n_sigma
-        self.folds = folds
-        self.mode = mode
-        self.scoring = scoring
-        self.tol = tol
-        self.early_stop = early_stop
-        self.random_state = random_state
-        self.memory = memory
-        self.max_time = max_time
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any) -> "TunedSVR":
-        """Search, then train on all points X (n, d), dense or CSR, with targets y (n,)."""
-        return self._fit(X, y, None)
-
-    def _fit(self, X: Any, y: Any, monitor: Monitor | None) -> "TunedSVR":
-        X, y = validation.training_data(self, "features", X, y, numeric=True)
-        y = np.ascontiguousarray(y, dtype=np.float64)
-        data = Data(validation.working_form(X), None, y, 0, np.ones(len(y)))
-        self._search(data, data.X, y, self.epsilon, monitor)
-        self.best_estimator_ = SVR(epsilon=self.best_params_["epsilon"], **self._machine_options()).fit(X, y)
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """Predicted values (n,)."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.predict(X))
+    def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> Any:
+        X, y = arguments.training_data(self, "features", X, y, numeric=True)
+        X, y, counted, folds = self._weighted(X, np.ascontiguousarray(y, dtype=np.float64), sample_weight)
+        weights = np.ones(len(y)) if counted is None else counted
+        data = Data(arguments.working_form(X), None, y, 0, weights, counted)
+        self._search(data, data.X, y, self.epsilon, folds, monitor)
+        machine = SVR(epsilon=self.best_params_["epsilon"], **self._machine_options())
+        return machine.fit(X, y, sample_weight=counted)

@@ -16,13 +16,13 @@ from sklearn.utils.multiclass import type_of_target
 from mercer.errors import InvalidInput
 from mercer.kernels import Gaussian, Kernel
 from mercer.least_squares import LSSVC, LSSVR
+from mercer.planning import Choice, machine_for
+from mercer.planning.machines import Target
 from mercer.selection.result import SearchResult
 from mercer.solvers.monitor import Monitor
 from mercer.tuned.estimators import TunedSVC, TunedSVR
 
 MACHINES = ("svc", "svr", "lssvc", "lssvr", "auto")
-# Up to so many points leave-one-out of least squares, n^3 operations for each width, is the quicker way in regression.
-LEAST_SQUARES_POINTS = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,18 +38,15 @@ class Tuned:
     seconds: float
 
 
-def choose_machine(machine: str, X: Any, y: Any) -> tuple[str, str]:
+def choose_machine(machine: str, X: Any, y: Any, **wishes: bool) -> Choice:
     """The machine behind "auto", with the reason."""
     if machine not in MACHINES:
         raise InvalidInput(f"machine={machine!r} is not known; give one of {', '.join(MACHINES)}")
     if machine != "auto":
-        return machine, "as asked"
-    if not type_of_target(y).startswith("continuous"):
-        return "svc", "the targets are classes"
-    n = int(np.shape(X)[0])
-    if n <= LEAST_SQUARES_POINTS:
-        return "lssvr", f"real targets and {n} points: exact leave-one-out of least squares costs least"
-    return "svr", f"real targets and {n} points: too many for the exact leave-one-out of least squares"
+        return Choice.asked("machine", machine)
+    target: Target = "regression" if type_of_target(y).startswith("continuous") else "classification"
+    outputs = 1 if np.ndim(y) == 1 else int(np.shape(y)[1])
+    return machine_for(target, int(np.shape(X)[0]), outputs=outputs, **wishes)
 
 
 def tune(
@@ -72,20 +69,24 @@ def tune(
     class_weight: Any = None,
     probability: bool = False,
     n_jobs: int | None = None,
+    sample_weight: Any = None,
 ) -> Tuned:
     """Tune a machine on points X (n, d) and targets y (n,) and train it on all of them.
 
     `machine` is "svc", "svr", "lssvc", "lssvr", or "auto".  `grid` is None (from the data), a pair (number of C values,
     number of widths), or a dict with any of "C", "sigma" (or "gamma") and "epsilon", each a list of values.  `monitor`
     watches the search and may stop it; it takes the place of `max_time`.  `seed` is the random_state of `TunedSVC`, and
-    all other parameters are those of that class.  Least squares take kernel, grid["C"], memory, max_time, class_weight
-    and n_jobs.
+    all other parameters are those of that class and of its `fit`.  Least squares take kernel, grid["C"], memory,
+    max_time, class_weight, n_jobs and sample_weight.
     """
     began = time.perf_counter()
-    name, reason = choose_machine(machine, X, y)
+    crossed = mode != "grid" or scoring is not None or checkpoint is not None
+    name, reason = choose_machine(machine, X, y, probability=probability, cross_validated=crossed)
     values = _grid_options(grid)
     if name in ("lssvc", "lssvr"):
-        fitted = _least_squares(name, X, y, kernel, values, memory, max_time, class_weight, n_jobs)
+        shared = {"memory": memory, "max_time": max_time, "n_jobs": n_jobs}
+        weighted = {"class_weight": class_weight} if name == "lssvc" else {}
+        fitted = _least_squares(name, kernel, values, **shared, **weighted).fit(X, y, sample_weight=sample_weight)
         result = _leave_one_out_result(fitted, time.perf_counter() - began)
         params = {"C": float(fitted.C_)} | ({"sigma": result.best["sigma"]} if "sigma" in result.best else {})
         return Tuned(name, reason, fitted, params, result.best_score, result, time.perf_counter() - began)
@@ -100,7 +101,7 @@ def tune(
     else:
         tuned = TunedSVR(**options)
     tuned._validate_params()
-    tuned._fit(X, y, monitor)
+    tuned._fit(X, y, sample_weight, monitor)
     seconds = time.perf_counter() - began
     return Tuned(name, reason, tuned.best_estimator_, tuned.best_params_, tuned.best_score_, tuned.search_, seconds)
 
@@ -124,26 +125,15 @@ def _grid_options(grid: Any) -> dict[str, Any]:
         raise InvalidInput(f"grid={grid!r} is neither a pair of numbers nor a dict of values") from None
 
 
-def _least_squares(
-    name: str,
-    X: Any,
-    y: Any,
-    kernel: Any,
-    values: dict[str, Any],
-    memory: Any,
-    max_time: float | None,
-    class_weight: Any,
-    n_jobs: int | None,
-) -> Any:
-    """LSSVC or LSSVR with C, and the width of a Gaussian, by exact leave-one-out."""
+def _least_squares(name: str, kernel: Any, values: dict[str, Any], **options: Any) -> Any:
+    """LSSVC or LSSVR that chooses C, and the width of a Gaussian, by exact leave-one-out."""
     if isinstance(kernel, str) and kernel == "rbf":
         kernel = Gaussian(sigma="loo")
     elif isinstance(kernel, Kernel) and "sigma" in kernel.placeholders:
         kernel = kernel.with_parameters(sigma="loo")
     tuned = isinstance(kernel, Kernel) and bool(kernel.placeholders)
     C = "loo" if tuned or "C" not in values else values["C"]
-    options = {"C": C, "kernel": kernel, "memory": memory, "max_time": max_time, "n_jobs": n_jobs}
-    return LSSVC(class_weight=class_weight, **options).fit(X, y) if name == "lssvc" else LSSVR(**options).fit(X, y)
+    return (LSSVC if name == "lssvc" else LSSVR)(C, kernel=kernel, **options)
 
 
 def _leave_one_out_result(fitted: Any, seconds: float) -> SearchResult:

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from mercer import threads
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
-from mercer.gram.points import Points, take
-from mercer.kernels.distances import product, squared_norms
-from mercer.lowrank.landmarks.task import Choice, Rows, Task, said_of_rows
+from mercer.gram import Points, take
+from mercer.kernels.checks import whole
+from mercer.kernels.distances import product, scaled, squared_norms, used_columns
+from mercer.lowrank.landmarks.task import Choice, LandmarkTask, Rows, said_of_rows
+from mercer.resources import row_blocks
 
 Array = NDArray[np.float64]
 
@@ -29,7 +31,6 @@ ROWS_PER_CENTRE = 10
 LEAST_ROWS = 10_000
 WHOLE_ROWS = 20_000
 BATCH = 8192
-_BLOCK_VALUES = 1 << 22
 
 
 @loop
@@ -74,8 +75,8 @@ class _SparseSeeds:
     """The same for CSR rows, by one sparse product for each centre."""
 
     def __init__(self, U: Any) -> None:
-        self.U = U
-        self.norms = squared_norms(U)
+        self.U = used_columns(U)[0] if U.shape[1] > U.nnz else U
+        self.norms = squared_norms(self.U)
         self.nearest = np.full(U.shape[0], np.inf)
 
     def add(self, i: int, number: int) -> None:
@@ -105,7 +106,7 @@ def spread_out(U: Points, weights: Array, m: int, rng: np.random.Generator) -> R
     return np.array(taken, dtype=np.intp)
 
 
-def kmeans_plus_plus(task: Task, rows: int | None = None) -> Choice:
+def kmeans_plus_plus(task: LandmarkTask, rows: int | None = None) -> Choice:
     """Rows far from one another, by k-means++.
 
     rows: take them from so many random rows; None: from all, or from 10 m (at least 10,000) where there are more.
@@ -114,13 +115,10 @@ def kmeans_plus_plus(task: Task, rows: int | None = None) -> Choice:
     chosen = _sampled(task, rows)
     U, _ = _features(task, chosen)
     picked = spread_out(U, task.weights[chosen], task.m, task.rng)
-    said = said_of_rows(task, chosen)
-    if len(picked) < task.m:
-        said["dropped"] = task.m - len(picked)
-    return Choice(chosen[picked], details=said)
+    return Choice(chosen[picked], details=said_of_rows(task, chosen))
 
 
-def kmeans(task: Task, iterations: int = 30, tol: float = 1e-4, rows: int | None = None) -> Choice:
+def kmeans(task: LandmarkTask, iterations: int = 30, tol: float = 1e-4, rows: int | None = None) -> Choice:
     """Centres of clusters, from a start by k-means++.
 
     Up to 20,000 rows (or 10 m) are used as a whole, `iterations` times or until the summed squared distance falls by
@@ -139,12 +137,10 @@ def kmeans(task: Task, iterations: int = 30, tol: float = 1e-4, rows: int | None
     else:
         centres, said = _batches(task, centres, iterations)
     if scale is not None:
-        centres = centres @ sp.diags_array(1.0 / scale) if sp.issparse(centres) else centres / scale
+        centres = scaled(centres, 1.0 / scale) if sp.issparse(centres) else centres / scale
     if sp.issparse(centres):
         centres = centres.tocsr()
         centres.sort_indices()
-    if centres.shape[0] < task.m:
-        said["dropped"] = task.m - centres.shape[0]
     return Choice(points=centres, details={"rows": len(task.active), "start_rows": len(chosen)} | said)
 
 
@@ -162,7 +158,7 @@ def _lloyd(U: Points, weights: Array, centres: Points, iterations: int, tol: flo
     return centres, {"iterations": used, "inertia": float(weights @ distances)}
 
 
-def _batches(task: Task, centres: Points, batches: int) -> tuple[Points, dict[str, Any]]:
+def _batches(task: LandmarkTask, centres: Points, batches: int) -> tuple[Points, dict[str, Any]]:
     """Let the centres follow random batches of rows."""
     size = max(BATCH, 4 * task.m)
     order = task.rng.permutation(task.active)
@@ -187,9 +183,7 @@ def nearest_centres(U: Points, centres: Points) -> tuple[Rows, Array]:
     n, m = U.shape[0], centres.shape[0]
     norms, half = squared_norms(U), 0.5 * squared_norms(centres)
     labels, distances = np.empty(n, dtype=np.intp), np.empty(n)
-    step = max(1, _BLOCK_VALUES // m)
-    for start in range(0, n, step):
-        here = slice(start, min(n, start + step))
+    for here in row_blocks(n, m, 1 << 22):
         left = half - product(U[here], centres)
         labels[here] = np.argmin(left, axis=1)
         distances[here] = norms[here] + 2.0 * np.take_along_axis(left, labels[here, None], axis=1)[:, 0]
@@ -213,25 +207,23 @@ def moved(U: Points, weights: Array, labels: Rows, centres: Points, counts: Arra
     return kept[:, None] * centres + share[:, None] * sums, total
 
 
-def need_vectors(task: Task, method: str) -> None:
+def need_vectors(task: LandmarkTask, method: str) -> None:
     """Refuse points that have no mean."""
     if isinstance(task.X, list):
         raise InvalidInput(f"method={method!r} takes distances of vectors, and X holds objects; use method='uniform'")
 
 
-def _sampled(task: Task, rows: int | None) -> Rows:
+def _sampled(task: LandmarkTask, rows: int | None) -> Rows:
     """The rows from which a start is taken."""
-    if rows is not None and (rows < 1 or rows != int(rows)):
-        raise InvalidInput(f"rows must be a whole number of at least 1, got {rows!r}")
     usual = max(LEAST_ROWS, ROWS_PER_CENTRE * task.m)
-    return task.sample(usual if rows is None else max(int(rows), task.m))
+    return task.sample(usual if rows is None else max(whole(rows, "rows", 1), task.m))
 
 
-def _features(task: Task, rows: Rows) -> tuple[Points, Array | None]:
+def _features(task: LandmarkTask, rows: Rows) -> tuple[Points, Array | None]:
     """Rows of X in float64 with the kernel's scale of each feature, and that scale (d,) or None."""
     points = take(task.X, rows).astype(np.float64, copy=False)
     profile = task.kernel.profile
     if profile is None or profile.scale is None:
         return points, None
     scale = np.asarray(profile.scale, dtype=np.float64)
-    return (sp.csr_array(points @ sp.diags_array(scale)) if sp.issparse(points) else points * scale), scale
+    return scaled(points, scale), scale

@@ -1,7 +1,7 @@
 """One call for all ways of choosing landmarks: `choose(Gaussian(sigma=2.0), X, 500, method="uniform", seed=0)`.
 
-Random rows are the default: they cost nothing, and for learning little is gained by dearer ways (Hamers 2004, section
-5.2.2; Rifkin 2002, section 3.7).  Dearer ways pay where m must be small.
+Random rows are the default: they cost nothing, and for learning little is gained by others (Hamers 2004, section
+5.2.2; Rifkin 2002, section 3.7).  Costlier ones pay where m must be small.
 """
 
 import inspect
@@ -13,21 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.gram.memory import budget
-from mercer.gram.points import check, size, take
+from mercer.gram import check_points, size, take
 from mercer.kernels.base import Kernel
 from mercer.kernels.custom import Precomputed
-from mercer.lowrank.landmarks import centres, cholesky, entropy, greedy, kernel_pca, sampling, supervised
+from mercer.lowrank.landmarks import centres, entropy, factor, greedy, kernel_pca, sampling, supervised
 from mercer.lowrank.landmarks.measures import measured, quadratic_entropy, said_of_measure
-from mercer.lowrank.landmarks.result import Landmarks
-from mercer.lowrank.landmarks.task import Choice, Task
+from mercer.lowrank.landmarks.task import Choice, Landmarks, LandmarkTask
+from mercer.resources import budget
 
 METHODS: dict[str, Callable[..., Choice]] = {
     "uniform": sampling.uniform,
     "leverage": sampling.leverage,
     "kmeans": centres.kmeans,
     "kmeans++": centres.kmeans_plus_plus,
-    "pivoted_cholesky": cholesky.pivoted_cholesky,
+    "pivoted_cholesky": factor.pivoted_cholesky,
     "sparse_greedy": greedy.sparse_greedy,
     "trace_greedy": greedy.trace_greedy,
     "feature_vectors": greedy.feature_vectors,
@@ -35,6 +34,7 @@ METHODS: dict[str, Callable[..., Choice]] = {
     "orthogonal_least_squares": supervised.orthogonal_least_squares,
     "kernel_pca": kernel_pca.kernel_pca,
 }
+SUPERVISED = frozenset({"orthogonal_least_squares"})  # those that need y
 
 
 def choose(
@@ -103,12 +103,12 @@ def choose(
     )
 
 
-def _said(choice: Choice, task: Task, asked: int, got: int) -> dict[str, Any]:
+def _said(choice: Choice, task: LandmarkTask, asked: int, got: int) -> dict[str, Any]:
     """The method's own words, and the number asked for where there are fewer."""
     few: dict[str, Any] = {}
     if asked > task.m:
         few["asked"] = f"{asked} landmarks of {task.m} points of positive weight"
-    if got < task.m and "dropped" not in choice.details:
+    if got < task.m:
         few["dropped"] = task.m - got
     return choice.details | few
 
@@ -129,7 +129,7 @@ def _known(method: str, options: dict[str, Any]) -> Callable[..., Choice]:
 
 def _stated(
     kernel: Kernel, X: Any, m: int, y: Any, weights: Any, memory: int | float | str | None, seed: Any
-) -> tuple[Task, np.random.Generator]:
+) -> tuple[LandmarkTask, np.random.Generator]:
     """The task with everything checked, and the source of chance for the measurements."""
     if not isinstance(kernel, Kernel):
         raise InvalidInput(f"kernel={kernel!r} is no kernel; give a mercer kernel such as Gaussian(sigma=1.0)")
@@ -137,12 +137,12 @@ def _stated(
         raise InvalidInput("landmarks are points: a precomputed matrix has none; give the kernel and the points")
     if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
         raise InvalidInput(f"m must be a whole number of at least 1, got {m!r}")
-    points = check(X, "X", objects=kernel.objects)
+    points = check_points(X, "X", objects=kernel.objects)
     n = size(points)
     w = _weights(weights, n)
     active = np.flatnonzero(w > 0).astype(np.intp)
     choosing, measuring = np.random.default_rng(seed).spawn(2)
-    task = Task(kernel, points, min(int(m), len(active)), active, w, _targets(y, n), choosing, budget(memory))
+    task = LandmarkTask(kernel, points, min(int(m), len(active)), active, w, _targets(y, n), choosing, budget(memory))
     return task, measuring
 
 

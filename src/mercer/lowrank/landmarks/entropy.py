@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from mercer.compiled import loop
 from mercer.errors import BudgetTooSmall, InvalidInput
-from mercer.gram import Gram
-from mercer.gram.memory import show
-from mercer.gram.points import take
+from mercer.gram import Gram, take
 from mercer.lowrank.landmarks.sampling import uniform
-from mercer.lowrank.landmarks.task import Choice, Rows, Task
+from mercer.lowrank.landmarks.task import Choice, LandmarkTask, Rows
+from mercer.resources import show
 
 Array = NDArray[np.float64]
 
@@ -64,7 +63,7 @@ def swap(A: Any, P: Any, places: Any, B: Any, u: Any, total: Any, members: Any, 
     return total, accepted
 
 
-def entropy(task: Task, proposals: int | None = None, tol: float = 1e-5) -> Choice:
+def entropy(task: LandmarkTask, proposals: int | None = None, tol: float = 1e-5) -> Choice:
     """Random rows, then swaps that raise the entropy.
 
     proposals: how many swaps to try; None: 20 m, at least 5000.  tol: stop when as many proposals as there are members
@@ -101,7 +100,7 @@ def entropy(task: Task, proposals: int | None = None, tol: float = 1e-5) -> Choi
 class _State:
     """Members, their matrix, its row sums and its sum, and the sum after every accepted swap."""
 
-    def __init__(self, task: Task, members: Rows) -> None:
+    def __init__(self, task: LandmarkTask, members: Rows) -> None:
         self.task = task
         self.members = members
         self.inside = np.zeros(task.n, dtype=np.bool_)

@@ -13,24 +13,23 @@ With R = K - K~ the residual of the points chosen so far, adding the point j low
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from mercer.errors import InvalidInput
 from mercer.gram import GramOperator
-from mercer.lowrank.landmarks.cholesky import check_tolerances, said_of_factor
-from mercer.lowrank.landmarks.factor import DEPENDENT, Array, Factor
-from mercer.lowrank.landmarks.task import Choice, Rows, Task, said_of_rows
+from mercer.kernels.checks import whole
+from mercer.lowrank.landmarks.factor import DEPENDENT, Array, Factor, Pick, check_shares
+from mercer.lowrank.landmarks.task import Choice, LandmarkTask, Rows
+from mercer.resources import row_blocks
 
 CANDIDATES = math.ceil(math.log(0.05) / math.log(0.95))
 WORK = 4e11
 FULL_WORK = 1e10
-_BLOCK_VALUES = 1 << 21
 
 
 def sparse_greedy(
-    task: Task,
+    task: LandmarkTask,
     candidates: int = CANDIDATES,
     tol: float = DEPENDENT,
     trace_tol: float = 0.0,
@@ -43,23 +42,22 @@ def sparse_greedy(
     None: at all where that is affordable.
     """
     task.need_definite("sparse_greedy")
-    check_tolerances(tol, trace_tol)
-    if candidates < 1 or candidates != int(candidates):
-        raise InvalidInput(f"candidates must be a whole number of at least 1, got {candidates!r}")
-    chosen = task.working_rows(rows, WORK / (candidates * task.m**2), 8 * (task.m + 3 * int(candidates)))
+    check_shares(tol=tol, trace_tol=trace_tol)
+    candidates = whole(candidates, "candidates", 1)
+    chosen = task.working_rows(rows, WORK / (candidates * task.m**2), 8 * (task.m + 3 * candidates))
     factor = Factor(task.gram(chosen, storage="streamed"), task.m, task.weights[chosen], tol)
 
     def best_of_some(f: Factor) -> tuple[int, Array | None]:
         open_points = np.flatnonzero(f.independent())
-        tried = task.rng.permutation(open_points)[: int(candidates)].astype(np.intp)
+        tried = task.rng.permutation(open_points)[:candidates].astype(np.intp)
         columns = f.residual_columns(tried)
         gains = np.einsum("ij,ij,j->i", columns, columns, f.weights) / f.left[tried]
         best = int(np.argmax(gains))
         return int(tried[best]), columns[best]
 
-    factor.grow_by(best_of_some, task.m, trace_tol * factor.trace)
-    said = said_of_rows(task, chosen) | {"candidates": int(candidates)} | said_of_factor(factor, task.m)
-    return Choice(chosen[factor.chosen], details=said)
+    choice = factor.choice(task, chosen, best_of_some, trace_tol * factor.trace)
+    choice.details["candidates"] = candidates
+    return choice
 
 
 class Gains:
@@ -91,33 +89,30 @@ def weighted_squares(gram: GramOperator, weights: Array) -> Array:
     """sum_i w_i K_ij^2 for every j, (n,), by blocks of rows of a symmetric matrix."""
     n = gram.shape[0]
     sums = np.empty(n)
-    step = max(1, _BLOCK_VALUES // n)
-    for start in range(0, n, step):
-        block = gram.rows(slice(start, min(n, start + step)))
-        sums[start : start + len(block)] = np.square(block) @ weights
+    for rows in row_blocks(n, n):
+        sums[rows] = np.square(gram.rows(rows)) @ weights
     return sums
 
 
-def trace_greedy(task: Task, tol: float = DEPENDENT, trace_tol: float = 0.0, rows: int | None = None) -> Choice:
+def trace_greedy(task: LandmarkTask, tol: float = DEPENDENT, trace_tol: float = 0.0, rows: int | None = None) -> Choice:
     """Add the best of all points in each step; one product with the whole matrix for each.
 
     Options as in `sparse_greedy`.
     """
     task.need_definite("trace_greedy")
-    check_tolerances(tol, trace_tol)
+    check_shares(tol=tol, trace_tol=trace_tol)
     chosen = full_rows(task, rows)
     factor = Factor(task.gram(chosen), task.m, task.weights[chosen], tol)
-    factor.grow_by(Gains(factor).pick, task.m, trace_tol * factor.trace)
-    return Choice(chosen[factor.chosen], details=said_of_rows(task, chosen) | said_of_factor(factor, task.m))
+    return factor.choice(task, chosen, Gains(factor).pick, trace_tol * factor.trace)
 
 
-def full_rows(task: Task, rows: int | None) -> Rows:
+def full_rows(task: LandmarkTask, rows: int | None) -> Rows:
     """The rows looked at by a method that multiplies with the whole matrix once for each landmark."""
     return task.working_rows(rows, math.sqrt(FULL_WORK / task.m), 8 * task.m)
 
 
 def feature_vectors(
-    task: Task, rule: str = "global", fitness: float = 1.0, tol: float = DEPENDENT, rows: int | None = None
+    task: LandmarkTask, rule: str = "global", fitness: float = 1.0, tol: float = DEPENDENT, rows: int | None = None
 ) -> Choice:
     """Add points that raise the mean fitness, until it reaches `fitness` or there are m.
 
@@ -125,7 +120,7 @@ def feature_vectors(
     Anouar do after a first point chosen by the global rule: one column in place of one product for each step.
     """
     task.need_definite("feature_vectors")
-    check_tolerances(tol, 0.0)
+    check_shares(tol=tol)
     if rule not in ("global", "worst") or not 0 < fitness <= 1:
         raise InvalidInput(f"rule={rule!r}, fitness={fitness!r}: give 'global' or 'worst', and a fitness in (0, 1]")
     chosen = full_rows(task, rows)
@@ -134,17 +129,13 @@ def feature_vectors(
     shares = np.divide(task.weights[chosen], diagonal, out=np.zeros(len(chosen)), where=diagonal > 0)
     factor = Factor(gram, task.m, shares / max(float(shares @ diagonal), 1e-300), tol)
     gains = Gains(factor)
-    pick: Callable[[Factor], tuple[int, Array | None]] = gains.pick
-    if rule == "worst":
-        pick = _worst_after(gains, diagonal)
-    factor.grow_by(pick, task.m, 1.0 - fitness)
-    said = said_of_rows(task, chosen) | said_of_factor(factor, task.m)
-    said["history"] = 1.0 - np.array(factor.history)
-    said["fitness"] = 1.0 - factor.trace
-    return Choice(chosen[factor.chosen], details=said)
+    pick = gains.pick if rule == "global" else _worst_after(gains, diagonal)
+    choice = factor.choice(task, chosen, pick, 1.0 - fitness)
+    choice.details.update(history=1.0 - np.array(factor.history), fitness=1.0 - factor.trace)
+    return choice
 
 
-def _worst_after(gains: Gains, diagonal: Array) -> Callable[[Factor], tuple[int, Array | None]]:
+def _worst_after(gains: Gains, diagonal: Array) -> Pick:
     """The global rule for the first point, then the point of least fitness."""
 
     def pick(factor: Factor) -> tuple[int, Array | None]:

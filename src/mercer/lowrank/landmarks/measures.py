@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
 
-from mercer.gram import Gram
-from mercer.gram.points import Points, size, take
+from mercer import dense
+from mercer.gram import Gram, Points, size, take
 from mercer.kernels.base import Kernel
-from mercer.lowrank.landmarks.task import Rows
+from mercer.resources import row_blocks
 
 Array = NDArray[np.float64]
 
@@ -28,7 +26,6 @@ WORK = 2e10
 LEAST_ROWS = 1000
 # From here on the factorisation of B alone would outlast most choices.
 MOST_LANDMARKS = 4096
-_BLOCK_VALUES = 1 << 21
 
 
 def quadratic_entropy(kernel: Kernel, points: Points, memory: int | float | str | None = None) -> float:
@@ -48,28 +45,18 @@ def quadratic_entropy(kernel: Kernel, points: Points, memory: int | float | str 
 def residual_diagonal(kernel: Kernel, X: Points, points: Points, memory: int | float | str | None = None) -> Array:
     """(K - K~)_ii for every row of X, (n,), in n m^2 + m^3 / 3 operations; the kernel must be positive definite."""
     B = Gram(kernel, points, memory=memory, storage="streamed").dense()
-    factor, order, rank = factored(B)
-    S = take(points, order[:rank])
-    n = size(X)
+    factor, chosen = dense.pivoted_cholesky(B, DEPENDENT * float(np.max(np.diagonal(B), initial=0.0)))
+    S = take(points, chosen)
     left = np.asarray(kernel.diagonal(X), dtype=np.float64).copy()
-    step = max(1, _BLOCK_VALUES // max(1, rank))
-    for start in range(0, n, step):
-        rows = slice(start, min(n, start + step))
+    for rows in row_blocks(size(X), len(chosen)):
         A = Gram(kernel, S, take(X, rows), memory=memory, storage="streamed").dense()
-        left[rows] -= _squared_norms(solve_triangular(factor, A, lower=True, check_finite=False, overwrite_b=True))
+        left[rows] -= _squared_norms(dense.solve_triangular(factor, A))
     return np.maximum(left, 0.0)
 
 
 def _squared_norms(columns: Array) -> Array:
     """Squared norms of the columns."""
     return np.asarray(np.einsum("ij,ij->j", columns, columns))
-
-
-def factored(B: Array) -> tuple[Array, Rows, int]:
-    """L (r, r), the order of the points and the rank r: B[order][:, order] = L L' on its first r points."""
-    lower, order, rank, _ = dpstrf(B, tol=DEPENDENT * float(np.max(np.diagonal(B), initial=0.0)), lower=1)
-    rank = max(0, int(rank))
-    return np.tril(lower[:rank, :rank]), (order - 1).astype(np.intp), rank
 
 
 def measured(

@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import dense
 from mercer.errors import InvalidInput
-from mercer.gram import Gram
-from mercer.gram.points import size, take
-from mercer.lowrank.landmarks.task import Choice, Rows, Task
+from mercer.gram import Gram, take
+from mercer.kernels.checks import whole
+from mercer.lowrank.landmarks.task import Choice, LandmarkTask, Rows
+from mercer.resources import row_blocks
 
 Array = NDArray[np.float64]
 
 PILOT_WORK = 1e11
 MOST_PILOT = 1000
-_BLOCK_VALUES = 1 << 21
 
 
 def drawn(rng: np.random.Generator, scores: Array, m: int) -> Rows:
@@ -38,7 +39,7 @@ def drawn(rng: np.random.Generator, scores: Array, m: int) -> Rows:
     return first[np.argsort(times[first], kind="stable")].astype(np.intp)
 
 
-def uniform(task: Task) -> Choice:
+def uniform(task: LandmarkTask) -> Choice:
     """Draw m random rows, in proportion to their weights where they have some."""
     w = task.weights[task.active]
     if (w == w[0]).all():
@@ -48,7 +49,7 @@ def uniform(task: Task) -> Choice:
     return Choice(task.active[picked], details={"rows": len(task.active)})
 
 
-def leverage(task: Task, ridge: float | None = None, pilot: int | None = None) -> Choice:
+def leverage(task: LandmarkTask, ridge: float | None = None, pilot: int | None = None) -> Choice:
     """Draw m rows in proportion to their ridge leverage scores.
 
     ridge: lam above; None: the one that leaves m / 2 dimensions free, or half the pilots where they are fewer.
@@ -68,30 +69,28 @@ def leverage(task: Task, ridge: float | None = None, pilot: int | None = None) -
     return Choice(task.active[picked], details=said)
 
 
-def leverage_scores(task: Task, ridge: float | None, pilot: int | None) -> tuple[Array, float, int]:
+def leverage_scores(task: LandmarkTask, ridge: float | None, pilot: int | None) -> tuple[Array, float, int]:
     """Scores (p,) of the active rows, the ridge and the number of pilot points."""
     if ridge is not None and not (np.isfinite(ridge) and ridge > 0):
         raise InvalidInput(f"ridge must be a finite number above zero, got {ridge!r}")
-    if pilot is not None and (pilot < 1 or pilot != int(pilot)):
-        raise InvalidInput(f"pilot must be a whole number of at least 1, got {pilot!r}")
+    pilot = None if pilot is None else whole(pilot, "pilot", 1)
     n = len(task.active)
-    p = min(n, min(MOST_PILOT, int(np.sqrt(PILOT_WORK / n))) if pilot is None else int(pilot))
+    p = min(n, min(MOST_PILOT, int(np.sqrt(PILOT_WORK / n))) if pilot is None else pilot)
     rows = task.sample(p)
     P, root = take(task.X, rows), np.sqrt(task.weights[rows])
     K = Gram(task.kernel, P, memory=task.memory, storage="streamed").dense()
-    values, vectors = np.linalg.eigh(K * root[:, None] * root * (n / p))
+    values, vectors = dense.eigen(K * root[:, None] * root * (n / p))
     values = np.maximum(values, 0.0)
     lam = _ridge_leaving(values, 0.5 * min(task.m, p)) if ridge is None else float(ridge)
     # (K_PP + lam p/n)^-1 = (n/p) V (values + lam)^-1 V', with the weights of the pilot points on both sides.
     basis = vectors * root[:, None] * np.sqrt((n / p) / (values + lam))
     scores = np.empty(n)
-    step = max(1, _BLOCK_VALUES // p)
-    for start in range(0, n, step):
-        here = task.active[start : start + step]
+    for part in row_blocks(n, p):
+        here = task.active[part]
         points = take(task.X, here)
         A = Gram(task.kernel, points, P, memory=task.memory, storage="streamed").dense() @ basis
         left = np.asarray(task.kernel.diagonal(points), dtype=np.float64) - np.einsum("ij,ij->i", A, A)
-        scores[start : start + size(points)] = task.weights[here] * np.maximum(left, 0.0) / lam
+        scores[part] = task.weights[here] * np.maximum(left, 0.0) / lam
     return np.minimum(scores, 1.0), lam, p
 
 

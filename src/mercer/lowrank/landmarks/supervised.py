@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.gram import GramOperator
 from mercer.lowrank.landmarks.greedy import full_rows, weighted_squares
-from mercer.lowrank.landmarks.task import Choice, Task, said_of_rows
+from mercer.lowrank.landmarks.task import Choice, LandmarkTask, said_of_rows
 
 Array = NDArray[np.float64]
 
@@ -20,7 +20,9 @@ Array = NDArray[np.float64]
 DEPENDENT = 1e-10
 
 
-def orthogonal_least_squares(task: Task, bias: bool = False, tol: float = DEPENDENT, rows: int | None = None) -> Choice:
+def orthogonal_least_squares(
+    task: LandmarkTask, bias: bool = False, tol: float = DEPENDENT, rows: int | None = None
+) -> Choice:
     """Add the column that lowers the squared error the most, until there are m.
 
     bias: a constant is fitted as well.  tol: a point is left out when so small a share of its squared column is
@@ -36,10 +38,7 @@ def orthogonal_least_squares(task: Task, bias: bool = False, tol: float = DEPEND
         search.deflate(search.root)
     while len(search.picked) < task.m and search.add_best():
         pass
-    said = said_of_rows(task, chosen) | {"history": np.array(search.errors)}
-    if len(search.picked) < task.m:
-        said["dropped"] = task.m - len(search.picked)
-    return Choice(chosen[search.picked], details=said)
+    return Choice(chosen[search.picked], details=said_of_rows(task, chosen) | {"history": np.array(search.errors)})
 
 
 class _Search:

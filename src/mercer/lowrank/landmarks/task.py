@@ -1,4 +1,9 @@
-"""What a way of choosing is asked for, and what it answers."""
+"""What a way of choosing landmarks is asked for, what it answers, and what a user gets.
+
+With S the m landmarks, A = k(X, S) (n, m) and B = k(S, S) (m, m), the matrix they stand for is K~ = A B^-1 A'.  K - K~
+is positive semidefinite and zero on the landmarks; its trace is the error of the best approximation of all k(x_i, .)
+by functions of the span of the k(s_j, .) (Schoelkopf and Smola 2002, section 10.2.1).
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import BudgetTooSmall, InvalidInput, NotPositiveDefinite
-from mercer.gram import Gram, GramOperator
-from mercer.gram.memory import show
-from mercer.gram.points import Points, size, take
+from mercer.errors import BudgetTooSmall, NotPositiveDefinite
+from mercer.gram import Gram, GramOperator, Points, size, take
 from mercer.kernels.base import Kernel
+from mercer.kernels.checks import whole
+from mercer.resources import show
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -28,7 +33,7 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class LandmarkTask:
     """Choose m of the points X (n, d) for a kernel.
 
     Attributes
@@ -75,8 +80,7 @@ class Task:
         Never fewer than 2 m where there are so many; what they take must fit half the budget.  Without `rows` they take
         no more than USUAL_BYTES, so that the choice does not depend on what memory happens to be free.
         """
-        if rows is not None and (rows < 1 or rows != int(rows)):
-            raise InvalidInput(f"rows must be a whole number of at least 1, got {rows!r}")
+        rows = None if rows is None else whole(rows, "rows", 1)
         fitting = self.memory // (2 * bytes_per_row)
         least = min(self.m, len(self.active))
         if fitting < least:
@@ -85,7 +89,7 @@ class Task:
                 f"give at least {show(2 * least * bytes_per_row)}, or choose fewer landmarks"
             )
         usual = max(2 * self.m, min(int(affordable), USUAL_BYTES // bytes_per_row))
-        wanted = usual if rows is None else max(int(rows), least)
+        wanted = usual if rows is None else max(rows, least)
         return self.sample(min(wanted, fitting))
 
     def gram(self, rows: Rows, *, storage: str = "auto") -> GramOperator:
@@ -94,8 +98,54 @@ class Task:
         return Gram(self.kernel, points, memory=max(1, self.memory // 2), storage=storage)
 
 
-def said_of_rows(task: Task, rows: Rows) -> dict[str, Any]:
+def said_of_rows(task: LandmarkTask, rows: Rows) -> dict[str, Any]:
     """How many of the points a method has looked at."""
     if len(rows) == len(task.active):
         return {"rows": len(rows)}
     return {"rows": len(rows), "note": f"chosen among {len(rows)} random rows of {len(task.active)}"}
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """m chosen points and how well they stand for all.
+
+    Attributes
+    ----------
+    points : the landmarks, (m, d) dense or CSR as the data were, or a list of m objects.
+    index : (m,) their rows in X, in the order in which they were chosen; None where they are no rows (centres).
+    method : the name under which they were chosen.
+    residual_trace : trace(K - K~), with sample weights sum_i w_i (K - K~)_ii; NaN where it was not measured.
+    residual_rows : on how many rows of K it was measured: n means exact, fewer an estimate from random rows, 0 not at
+        all.
+    trace : trace(K), with sample weights sum_i w_i k(x_i, x_i).
+    entropy : quadratic Renyi entropy of the landmarks, -log of the mean of k(s_i, s_j) over all i, j; larger is more
+        spread out.
+    seconds : time of the choice, without that of the measurements.
+    details : what the method has to say: rows considered, history, points left out and why.
+
+    """
+
+    points: Points
+    index: Rows | None
+    method: str
+    residual_trace: float
+    residual_rows: int
+    trace: float
+    entropy: float
+    seconds: float
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return size(self.points)
+
+    @property
+    def explained(self) -> float:
+        """trace(K~) / trace(K): 1 where the landmarks span all points (Rifkin 2002, section 3.7)."""
+        return 1.0 - self.residual_trace / self.trace if self.trace > 0 else float("nan")
+
+    def __repr__(self) -> str:
+        measured = f"{self.residual_rows} rows" if self.residual_rows else "not measured"
+        return (
+            f"<{len(self)} landmarks by {self.method}: residual trace {self.residual_trace:.4g} of {self.trace:.4g} "
+            f"({measured}), entropy {self.entropy:.4g}, {self.seconds:.3g} s>"
+        )

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
+from mercer import dense
 from mercer.errors import InvalidInput
 from mercer.selection.bounds.result import check_positive
 from mercer.selection.bounds.span import Array, _simplex, _symmetric
@@ -49,7 +50,7 @@ def shattered_width(K: ArrayLike) -> float:
     """The largest rho at which functions of unit norm shatter the points of the kernel matrix K (n, n)."""
     matrix = _symmetric(K)
     n, least = len(matrix), np.inf
-    spectrum = np.linalg.eigvalsh(matrix)
+    spectrum = dense.eigenvalues(matrix)
     if spectrum[0] <= DEPENDENT * spectrum[-1]:
         return 0.0
     for y in _labellings(n):

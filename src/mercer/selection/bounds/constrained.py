@@ -28,7 +28,7 @@ from scipy.optimize import brentq
 from mercer.errors import InvalidInput
 from mercer.losses import Loss
 from mercer.selection.bounds.margin import covering_exponent, fat_shattering
-from mercer.selection.bounds.result import Bound, assumed, check_confidence, check_positive
+from mercer.selection.bounds.result import Bound, check_confidence, check_positive
 from mercer.selection.bounds.stability import highest, steepest
 
 
@@ -91,16 +91,16 @@ def ivanov_bound(
     while power(low) <= 0:
         low /= 2.0
     eps = float(brentq(power, low, high, xtol=1e-12 * high))
-    assumptions, failed = assumed(
-        ("points are drawn independently of one distribution", False),
-        ("C is fixed before the data are seen, and f has no free bias", False),
-        (
-            "2n is at least the fat-shattering dimension",
-            d is None and bool(_sample_exponent(radius, eps / (8.0 * sigma), n).failed),
-        ),
+    few = d is None and bool(_sample_exponent(radius, eps / (8.0 * sigma), n).failed)
+    return Bound.under(
+        error + eps,
+        "points are drawn independently of one distribution",
+        "C is fixed before the data are seen, and f has no free bias",
+        ("2n is at least the fat-shattering dimension", few),
+        confidence=confidence,
+        trivial=largest,
+        details={"eps": eps, "sigma": sigma, "largest": largest},
     )
-    details = {"eps": eps, "sigma": sigma, "largest": largest}
-    return Bound(error + eps, assumptions, confidence, largest, failed, details)
 
 
 def structural_bound(

@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
-from mercer.selection.bounds.result import Bound, assumed
+from mercer.selection.bounds.result import Bound
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _NO_BIAS = "no free bias"
 _FIXED = "C, and not C per point, stays the same when a point is left out"
-_OPTIMAL = "the machine is trained to its optimum"
+OPTIMAL = "the machine is trained to its optimum"
 
 
 def possible_errors(y: ArrayLike, f: ArrayLike, diagonal: ArrayLike, ridge: ArrayLike) -> Mask:
@@ -45,7 +45,7 @@ def least_squares(
 ) -> Bound:
     """Leave-one-out error rate of a least-squares classifier (Rifkin 2002, section 3.3)."""
     possible = possible_errors(y, f, diagonal, ridge)
-    return _share(possible, (_NO_BIAS, free_bias), (_FIXED, False), (_OPTIMAL, False))
+    return _share(possible, (_NO_BIAS, free_bias), _FIXED, OPTIMAL)
 
 
 def interval(f: ArrayLike, c: ArrayLike, diagonal: ArrayLike) -> tuple[Array, Array]:
@@ -66,7 +66,7 @@ def jaakkola_haussler(
     """
     labels, outputs, a = _columns(y, f, alpha)
     possible = labels * outputs - a * np.asarray(diagonal, dtype=np.float64) <= 0
-    return _share(possible, (_NO_BIAS, free_bias), (_FIXED, False), (_OPTIMAL, False))
+    return _share(possible, (_NO_BIAS, free_bias), _FIXED, OPTIMAL)
 
 
 def xi_alpha(y: ArrayLike, f: ArrayLike, alpha: ArrayLike, C: ArrayLike, *, spread: float) -> Bound:
@@ -85,17 +85,16 @@ def xi_alpha(y: ArrayLike, f: ArrayLike, alpha: ArrayLike, C: ArrayLike, *, spre
     return _share(
         possible,
         ("every machine trained without one point has a free support vector", not bool(np.any(free))),
-        ("spread is at least the largest minus the smallest kernel value", False),
-        (_FIXED, False),
-        (_OPTIMAL, False),
+        "spread is at least the largest minus the smallest kernel value",
+        _FIXED,
+        OPTIMAL,
     )
 
 
 def support_vector_count(alpha: ArrayLike) -> Bound:
     """Leave-one-out error rate: the share of support vectors."""
-    return _share(
-        np.asarray(alpha, dtype=np.float64) > 0, ("the bias, where free, is determined", False), (_FIXED, False)
-    )
+    possible = np.asarray(alpha, dtype=np.float64) > 0
+    return _share(possible, "the bias, where free, is determined", _FIXED, OPTIMAL)
 
 
 def _columns(*arrays: ArrayLike) -> list[Array]:
@@ -105,6 +104,5 @@ def _columns(*arrays: ArrayLike) -> list[Array]:
     return found
 
 
-def _share(possible: Mask, *texts: tuple[str, bool]) -> Bound:
-    assumptions, failed = assumed(*texts)
-    return Bound(float(np.mean(possible)), assumptions, failed=failed, details={"possible": possible})
+def _share(possible: Mask, *assumptions: str | tuple[str, bool]) -> Bound:
+    return Bound.under(float(np.mean(possible)), *assumptions, details={"possible": possible})

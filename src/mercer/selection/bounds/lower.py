@@ -32,7 +32,7 @@ from typing import Literal
 from scipy.optimize import minimize_scalar
 
 from mercer.errors import InvalidInput
-from mercer.selection.bounds.result import Bound, assumed, check_confidence, check_positive
+from mercer.selection.bounds.result import Bound, check_confidence, check_positive
 
 Distance = Literal["mean", "largest"]
 
@@ -84,8 +84,8 @@ def covering_floor(fat: float, m: int, *, distance: Distance = "mean") -> Bound:
     if distance not in ("mean", "largest"):
         raise InvalidInput(f"distance must be 'mean' or 'largest'; it is {distance!r}.")
     value = fat * (math.log2(math.e) / 8.0 if distance == "mean" else 1.0)
-    assumptions, failed = assumed((f"m = {m} is at least the fat-shattering dimension {fat:g}", m < fat))
-    return Bound(value, assumptions, None, 0.0, failed, side="lower")
+    enough = (f"m = {m} is at least the fat-shattering dimension {fat:g}", m < fat)
+    return Bound.under(value, enough, trivial=0.0, side="lower")
 
 
 def _excess(bias: float, tosses: float, delta: float) -> float:

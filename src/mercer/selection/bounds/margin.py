@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.errors import InvalidInput
-from mercer.selection.bounds.result import Bound, assumed, check_confidence, check_positive
+from mercer.selection.bounds.result import Bound, check_confidence, check_positive
 
 _DRAWN = "points are drawn independently of one distribution"
 _BALL = "every point, new ones too, has norm at most R, and ||w|| <= 1"
@@ -63,8 +63,7 @@ def covering_exponent(fat: float, eps: float, m: int, B: float) -> Bound:
     """log2 N(eps, F, m) <= 3 fat_F(eps/4) log2^2(4 e B m / eps) for F into [0, B]; fat = fat_F(eps/4)."""
     check_positive(eps=eps, m=m, B=B)
     value = 3.0 * fat * math.log2(4.0 * math.e * B * m / eps) ** 2
-    assumptions, failed = assumed((f"m = {m} is at least fat(eps/4) = {fat:g}", m < fat))
-    return Bound(value, assumptions, None, math.inf, failed)
+    return Bound.under(value, (f"m = {m} is at least fat(eps/4) = {fat:g}", m < fat), trivial=math.inf)
 
 
 def covered_margin(error: float, exponent: float, n: int, *, delta: float = 0.05) -> Bound:
@@ -88,11 +87,17 @@ def margin_bound(error: float, R: float, rho: float, n: int, *, delta: float = 0
 
 
 def uniform_margin_bound(error: float, R: float, rho: float, n: int, *, c: float, delta: float = 0.05) -> Bound:
-    """Risk for every rho > 0 at once: (c/n) ((R/rho)^2 ln^2(n/rho) + ln(1/delta)), or R_rho plus its root."""
+    """Risk for every rho <= R at once: (c/n) ((R/rho)^2 ln^2(R n/rho) + ln(1/delta)), or R_rho plus its root.
+
+    Only R/rho counts: the literature's ln^2(n/rho) depends on the unit in which points are measured.
+    """
     check_positive(R=R, rho=rho, n=n, c=c)
-    term = c / n * ((R / rho) ** 2 * math.log(n / rho) ** 2 + math.log(1.0 / delta))
+    confidence = check_confidence(delta)
+    term = c / n * ((R / rho) ** 2 * math.log(R * n / rho) ** 2 + math.log(1.0 / delta))
     value = term if error == 0 else error + math.sqrt(term)
-    return Bound(value, (_BALL, _DRAWN, f"the universal constant is at most c = {c:g}"), check_confidence(delta))
+    least = ("rho is at most R, as every margin is", rho > R)
+    constant = f"the universal constant is at most c = {c:g}"
+    return Bound.under(max(value, 1.0) if rho > R else value, _BALL, _DRAWN, least, constant, confidence=confidence)
 
 
 def fat_margin_bound(k: float, n: int, *, delta: float = 0.05) -> Bound:
@@ -105,12 +110,14 @@ def fat_margin_bound(k: float, n: int, *, delta: float = 0.05) -> Bound:
     check_positive(k=k, n=n)
     confidence = check_confidence(delta)
     value = 2.0 / n * (k * math.log2(8.0 * math.e * n / k) * math.log2(32.0 * n) + math.log2(8.0 * n / delta))
-    assumptions, failed = assumed(
-        ("there is no training error, and k = fat(rho/8) at the margin rho that is reached", False),
+    return Bound.under(
+        max(value, 1.0) if k > math.e * n else value,
+        "there is no training error, and k = fat(rho/8) at the margin rho that is reached",
         ("k is at most e n", k > math.e * n),
-        (_DRAWN, False),
+        _DRAWN,
+        confidence=confidence,
+        details={"k": k},
     )
-    return Bound(max(value, 1.0) if failed else value, assumptions, confidence, 1.0, failed, {"k": k})
 
 
 def vc_bound(error: float, dimension: float, n: int, *, c: float, delta: float = 0.05) -> Bound:

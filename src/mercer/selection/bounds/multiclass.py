@@ -38,8 +38,8 @@ from mercer.losses import (
     SquaredEpsilonInsensitive,
     ZeroOne,
 )
-from mercer.selection.bounds.leave_one_out import Array, Mask, interval
-from mercer.selection.bounds.result import Bound, assumed
+from mercer.selection.bounds.leave_one_out import OPTIMAL, Array, Mask, interval
+from mercer.selection.bounds.result import Bound
 
 Decoder = Literal["loss", "hamming"]
 
@@ -106,15 +106,15 @@ def coded_leave_one_out(
 ) -> Bound:
     """Leave-one-out error rate of a coded classifier of least-squares or support vector machines."""
     possible = possible_class_errors(code, labels, f, c, diagonal, loss=loss)
-    assumptions, failed = assumed(
+    unknown = loss is not None and not isinstance(loss, ENDS_SUFFICE)
+    return Bound.under(
+        float(np.mean(possible)),
         ("no machine has a free bias", free_bias),
-        (
-            "loss-based decoding with a falling loss or a symmetric one of residuals",
-            loss is not None and not isinstance(loss, ENDS_SUFFICE),
-        ),
-        ("C stays the same when a point is left out", False),
+        ("loss-based decoding with a falling loss or a symmetric one of residuals", unknown),
+        "C stays the same when a point is left out",
+        OPTIMAL,
+        details={"possible": possible},
     )
-    return Bound(float(np.mean(possible)), assumptions, failed=failed, details={"possible": possible})
 
 
 def training_error(
@@ -133,13 +133,13 @@ def training_error(
     average = float(np.mean(measure.value(1.0, z)))
     distance = row_distance(M)
     scale = distance * origin / (1.0 if decoder == "loss" else 2.0)
-    assumptions, failed = assumed(
+    return Bound.under(
+        M.shape[1] * average / scale if scale > 0 else np.inf,
         ("the loss is convex and not negative", decoder == "loss" and isinstance(measure, ZeroOne)),
         ("L(0) is positive", not origin > 0),
         ("no two rows of the code are equal", not distance > 0),
+        details={"mean_loss": average, "row_distance": distance},
     )
-    value = M.shape[1] * average / scale if scale > 0 else np.inf
-    return Bound(value, assumptions, failed=failed, details={"mean_loss": average, "row_distance": distance})
 
 
 def checked_code(code: ArrayLike) -> Array:

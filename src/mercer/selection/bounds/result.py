@@ -28,6 +28,13 @@ class Bound:
     details: Mapping[str, Any] = field(default_factory=dict)
     side: Side = "upper"
 
+    @classmethod
+    def under(cls, value: float, *assumptions: str | tuple[str, bool], **others: Any) -> "Bound":
+        """The bound with its assumptions, each with whether it is seen to fail where that can be seen; other fields."""
+        stated = [(text, False) if isinstance(text, str) else text for text in assumptions]
+        failed = tuple(text for text, fails in stated if fails)
+        return cls(value, tuple(text for text, _ in stated), failed=failed, **others)
+
     @property
     def vacuous(self) -> bool:
         """Whether the number is no better than what is known without looking."""
@@ -48,11 +55,6 @@ class Bound:
         lines += [f"  assumes: {text}" for text in self.assumptions]
         lines += [f"  FAILS: {text}" for text in self.failed]
         return "\n".join(lines)
-
-
-def assumed(*texts: tuple[str, bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split (assumption, whether it is known to fail) into all assumptions and the failed ones."""
-    return tuple(text for text, _ in texts), tuple(text for text, broken in texts if broken)
 
 
 def check_confidence(delta: float) -> float:

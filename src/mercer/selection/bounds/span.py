@@ -30,14 +30,14 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import pinvh
 
+from mercer import dense
 from mercer.errors import InvalidInput
 from mercer.gram import Gram
 from mercer.kernels import Precomputed
 from mercer.problems.program import QuadraticProgram
-from mercer.selection.bounds.result import Bound, assumed
-from mercer.solvers import interior_point
+from mercer.selection.bounds.result import Bound
+from mercer.solvers.quadratic import interior_point
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -83,13 +83,13 @@ def span_bound(K: ArrayLike, y: ArrayLike, alpha: ArrayLike, C: ArrayLike, *, bi
     with np.errstate(divide="ignore"):
         width = np.maximum(reach, 1.0 / np.sqrt(machine.C))
     possible = machine.bounded | (machine.free & (machine.alpha * spans * width >= 1.0 - 1e-9))
-    assumptions, failed = assumed(
-        ("C stays the same when a point is left out", False),
-        ("the bias of every smaller machine is determined by free support vectors with room to move", False),
+    return Bound.under(
+        float(np.mean(possible)),
+        "C stays the same when a point is left out",
+        "the bias of every smaller machine is determined by free support vectors with room to move",
         ("the machine has free support vectors", bias == "free" and not bool(np.any(machine.free))),
+        details={"spans": spans, "possible": possible, "width": width, "spans_by": "quadratic program"},
     )
-    details = {"spans": spans, "possible": possible, "width": width, "spans_by": "quadratic program"}
-    return Bound(float(np.mean(possible)), assumptions, failed=failed, details=details)
 
 
 def span_estimate(
@@ -122,13 +122,12 @@ def radius_margin(
         radius, factor = enclosing_ball(machine.K).radius, 4.0
     else:
         radius, factor = float(np.sqrt(np.max(np.diagonal(machine.K)))), 1.0
-    assumptions, failed = assumed(
+    return Bound.under(
+        factor * radius**2 * norm / machine.n,
         ("every point lies at or beyond the margin, y f >= 1", bool(np.any(margins < 1.0 - 1e-3))),
-        ("the machine is trained to its optimum", False),
+        "the machine is trained to its optimum",
+        details={"radius": radius, "margin": 1.0 / np.sqrt(norm) if norm > 0 else np.inf, "norm": norm},
     )
-    value = factor * radius**2 * norm / machine.n
-    details = {"radius": radius, "margin": 1.0 / np.sqrt(norm) if norm > 0 else np.inf, "norm": norm}
-    return Bound(value, assumptions, failed=failed, details=details)
 
 
 class _Machine:
@@ -184,7 +183,7 @@ class _Machine:
         if not free.size:
             squared[rest] = np.inf if extra else np.diagonal(self.K)[rest]
             return np.sqrt(squared)
-        inverse = np.asarray(pinvh(M))
+        inverse = dense.pseudo_inverse(M)
         with np.errstate(divide="ignore"):
             squared[free] = 1.0 / np.diagonal(inverse)[: free.size]
         squared[rest] = np.diagonal(self.K)[rest] - np.einsum("ij,ik,kj->j", across, inverse, across)
@@ -196,11 +195,9 @@ def _simplex(K: Array, linear: Array, lower: Array, upper: Array, total: float |
     n = len(linear)
     if n == 0:
         return np.zeros(0)
-    groups, d = (np.full(n, -1, dtype=np.intp), np.zeros(0))
-    if total is not None:
-        groups, d = np.zeros(n, dtype=np.intp), np.array([total])
+    d = np.array([] if total is None else [total])
     gram = Gram(Precomputed(), np.ascontiguousarray(K))
-    program = QuadraticProgram(gram, np.arange(n), lower, upper, linear, np.zeros(n), groups, d)
+    program = QuadraticProgram(gram, np.arange(n), lower, upper, linear, np.zeros(n), np.full(n, d.size - 1), d)
     return np.clip(interior_point.solve(program, tol=1e-8).variables, lower, upper)
 
 

@@ -30,7 +30,6 @@ from mercer.selection.bounds.multiclass import checked_code
 from mercer.selection.bounds.result import (
     Bound,
     Definition,
-    assumed,
     check_confidence,
     check_definition,
     check_positive,
@@ -92,15 +91,15 @@ def output_stability(
     check_definition(definition)
     check_positive(n=n)
     sigma = admissible(loss, lam, kappa, targets)
-    value = sigma * kappa**2 / (lam * n) / (2.0 if definition == "remove" else 1.0)
-    assumptions, failed = assumed(
-        ("the machine minimises (1/n) sum V + lam ||f||^2, V convex, and no target exceeds `targets`", False),
-        ("kernel values k(x, x) do not exceed kappa^2", False),
+    return Bound.under(
+        sigma * kappa**2 / (lam * n) / (2.0 if definition == "remove" else 1.0),
+        "the machine minimises (1/n) sum V + lam ||f||^2, V convex, and no target exceeds `targets`",
+        "kernel values k(x, x) do not exceed kappa^2",
         (_NO_BIAS, free_bias),
+        # Two outputs of any two training sets are no farther apart than this.
+        trivial=2.0 * largest_output(loss, lam, kappa, targets),
+        details={"sigma": sigma, "definition": definition},
     )
-    # Two outputs of any two training sets are no farther apart than this.
-    trivial = 2.0 * largest_output(loss, lam, kappa, targets)
-    return Bound(value, assumptions, None, trivial, failed, {"sigma": sigma, "definition": definition})
 
 
 def uniform_stability(
@@ -134,15 +133,16 @@ def stability_bound(
     check_positive(largest=largest)
     values = np.asarray(losses, dtype=np.float64)
     times = 2.0 if definition == "remove" else 1.0
-    value = float(np.mean(values)) + _excess(times * beta, largest, len(values), delta)
-    assumptions, failed = assumed(
-        (f"beta is the stability under '{definition}'", False),
+    return Bound.under(
+        float(np.mean(values)) + _excess(times * beta, largest, len(values), delta),
+        f"beta is the stability under '{definition}'",
         (f"losses lie between 0 and {largest:g}", bool(np.any((values < 0) | (values > largest)))),
         (_NO_BIAS, free_bias),
-        ("points are drawn independently of one distribution", False),
+        "points are drawn independently of one distribution",
+        confidence=check_confidence(delta),
+        trivial=largest,
+        details={"empirical": float(np.mean(values)), "beta": beta, "definition": definition},
     )
-    details = {"empirical": float(np.mean(values)), "beta": beta, "definition": definition}
-    return Bound(value, assumptions, check_confidence(delta), largest, failed, details)
 
 
 def tikhonov_risk(
@@ -218,16 +218,16 @@ def multiclass_stability(
     M, values = checked_code(code), ramp(gaps, gamma)
     change = 2.0 * separating_machines(M) * beta / gamma
     times = 2.0 if definition == "remove" else 1.0
-    value = float(np.mean(values)) + _excess(times * change, 1.0, len(values), delta)
-    assumptions, failed = assumed(
+    return Bound.under(
+        float(np.mean(values)) + _excess(times * change, 1.0, len(values), delta),
         ("the code has no zeros", bool(np.any(M == 0))),
-        (f"beta is the stability of every machine's loss under '{definition}'", False),
-        ("gamma is fixed before the data are seen", False),
+        f"beta is the stability of every machine's loss under '{definition}'",
+        "gamma is fixed before the data are seen",
         (_NO_BIAS, free_bias),
-        ("points are drawn independently of one distribution", False),
+        "points are drawn independently of one distribution",
+        confidence=check_confidence(delta),
+        details={"empirical": float(np.mean(values)), "stability": change, "machines": separating_machines(M)},
     )
-    details = {"empirical": float(np.mean(values)), "stability": change, "machines": separating_machines(M)}
-    return Bound(value, assumptions, check_confidence(delta), 1.0, failed, details)
 
 
 def _excess(change: float, largest: float, n: int, delta: float) -> float:

@@ -1,0 +1,5 @@
+"""`python -m mercer` is the `mercer` command."""
+
+from mercer.cli.app import main
+
+main()

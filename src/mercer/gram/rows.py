@@ -1,0 +1,130 @@
+"""Rows of the matrix made inside a compiled loop, each when it is first needed.
+
+A solver of few points of few features needs some rows of K and not others, and leaves its own compiled loop for none of
+them.  It is handed the prepared points as columns, `PointColumns`, and calls `fill_row` or `fill_all` from its loop;
+what the columns hold is nobody's business outside `mercer.gram`.
+
+Local points of such a loop may be two stretches of the N columns: local point k is column first + k for k < middle and
+second + k - middle from there on.
+"""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.compiled import loop
+from mercer.gram.tiles import Tiles
+from mercer.gram.transform import CODES, LINEAR, transform_row
+
+# Rows on demand are d passes over n points, without BLAS: best for few points of few features.
+MOST_POINTS = 3000
+MOST_FEATURES = 300
+MOST_VALUES = 800_000
+
+
+class PointColumns(NamedTuple):
+    """Prepared points (d, N), half their squared norms (N,), code and parameters of the function of products."""
+
+    points: NDArray[Any]
+    half_norms: NDArray[Any]
+    code: int
+    parameters: NDArray[np.float64]
+
+
+@loop
+def no_columns(K: Any) -> Any:
+    """The place of columns in a loop that reads the stored matrix K and never computes a row."""
+    return PointColumns(K[:0], K[0, :0], LINEAR, np.empty(0))
+
+
+@loop
+def room_for_rows(columns: Any, n: int) -> Any:
+    """An array (n, n) for rows of n local points, not yet filled."""
+    return np.empty((n, n), columns.points.dtype)
+
+
+@loop
+def fill_row(columns: Any, k: int, first: int, middle: int, second: int, row: Any) -> None:
+    """Kernel values of local point k with all local points, into row (n,)."""
+    U, a = columns.points, columns.half_norms
+    n = row.shape[0]
+    own = first + k if k < middle else second + k - middle
+    row[:] = 0
+    head, tail = row[:middle], row[middle:]
+    for f in range(U.shape[0]):
+        weight = U[f, own]
+        line = U[f, first : first + middle]
+        for j in range(middle):
+            head[j] += weight * line[j]
+        line = U[f, second : second + n - middle]
+        for j in range(n - middle):
+            tail[j] += weight * line[j]
+    if columns.code != LINEAR:
+        transform_row(columns.code, columns.parameters, head, a[own], a[first : first + middle])
+        transform_row(columns.code, columns.parameters, tail, a[own], a[second : second + n - middle])
+
+
+@loop
+def fill_all(columns: Any, first: int, middle: int, second: int, K: Any) -> None:
+    """All kernel values between the local points, into K (n, n), by one product."""
+    U, a = columns.points, columns.half_norms
+    n = K.shape[0]
+    points = np.empty((U.shape[0], n), U.dtype)
+    norms = np.empty(n, U.dtype)
+    # Element by element: assignments of slices take seconds to compile.
+    for k in range(n):
+        at = first + k if k < middle else second + k - middle
+        norms[k] = a[at]
+        for f in range(U.shape[0]):
+            points[f, k] = U[f, at]
+    np.dot(points.T, points, K)
+    if columns.code != LINEAR:
+        for k in range(n):
+            transform_row(columns.code, columns.parameters, K[k], norms[k], norms)
+
+
+class RowsOnDemand:
+    """Dense points prepared for a kernel that is a compiled function of products or distances.
+
+    `shape` is that of the points, (N, d); `dtype` that of the values.
+    """
+
+    def __init__(self, tiles: Tiles, X: Any) -> None:
+        self._tiles, self._points = tiles, X
+        self.shape = (tiles.left.n, tiles.left.d)
+        self.dtype = tiles.dtype
+
+    @classmethod
+    def of(cls, kernel: Any, X: Any, precision: Any) -> Self | None:
+        """Those of the points X (N, d); None where the kernel is no such function or the points stay sparse."""
+        if kernel.profile is None or kernel.profile.name not in CODES:
+            return None
+        tiles = Tiles(kernel.profile, X, dtype=precision)
+        return None if tiles.sparse else cls(tiles, X)
+
+    def suit(self, n: int) -> bool:
+        """Whether problems of n of the points are best solved a row at a time, rather than from their matrix."""
+        d = self.shape[1]
+        return n <= MOST_POINTS and d <= MOST_FEATURES and n * d <= MOST_VALUES
+
+    def columns(self, order: NDArray[np.intp] | None = None) -> PointColumns:
+        """All points, or those at `order` in that order, for `fill_row` and `fill_all`."""
+        points, tiles = self._tiles.left, self._tiles
+        U, a = (points.U, points.a) if order is None else (points.U[order], points.a[order])
+        return PointColumns(np.ascontiguousarray(U.T), a, tiles.code, tiles.parameters)
+
+    def block(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[Any]:
+        """K[rows][:, columns]; one index object for both costs half."""
+        return self._tiles.fill(rows, columns)
+
+    def exact_dot(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], c: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """K[rows][:, columns] c with every value computed again from the points in float64."""
+        values = Tiles(self._tiles.profile, self._points[rows], self._points[columns], np.float64).fill()
+        return np.asarray(values @ c)
+
+    def diagonal(self) -> NDArray[Any]:
+        """k(x_i, x_i), (N,)."""
+        return self._tiles.diagonal()

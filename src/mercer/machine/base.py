@@ -1,0 +1,289 @@
+"""What all machines share: state a problem, have it solved, keep the expansion.
+
+Every machine is  f(x) = sum_v c_v k(x, v) + b  over some of its training points, or over landmarks, with one function
+for each output.  Its `fit`
+
+    checks the data, leaves out points of weight zero and resolves the kernel       `_training_set`
+    states its problems and has them solved                                         the machine's own part, `_watched`
+    keeps the expansion, its certificate and what stopped it                        `_keep`, `_certify`
+
+and its predictions are one product of kernel values with the coefficients (`mercer.machine.prediction`).
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from numbers import Integral, Real
+from operator import attrgetter
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from mercer import threads
+from mercer.errors import InvalidInput
+from mercer.gram import GramOperator
+from mercer.kernels import Kernel, Precomputed
+from mercer.lowrank.approximations import Approximation
+from mercer.machine import advice, arguments
+from mercer.machine.approximation import EXACT, Machine, ReducedSet, Reduction, machine_of, reduce
+from mercer.machine.arguments import NAMES, Kind, gamma_of, refuse_negative, resolve
+from mercer.machine.callbacks import watching
+from mercer.machine.fitted_state import State
+from mercer.machine.outcome import FitPlan, confirmed, warn_if_stopped
+from mercer.machine.prediction import Expansion
+from mercer.machine.training_set import TrainingSet
+from mercer.resources import Resources
+from mercer.solvers.monitor import Monitor
+from mercer.solvers.solution import Solution
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+_VALID: set[Any] = set()  # parameter values that passed their check
+_VALUES = attrgetter("primal", "dual", "gap")
+
+NOT_FINITE = (
+    "The dual coefficients or intercepts are not finite. The input data may contain large values and need to be "
+    "preprocessed."
+)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelMachine(CallbackSupportMixin, Expansion):  # type: ignore[misc]  # scikit-learn is untyped
+    """Base of all machines; see `SVC` for the meaning of the parameters.
+
+    The parameters of an estimator are the fields of a dataclass, and those that all share stand here: its `__init__`
+    does no more than store them, as scikit-learn asks.
+    """
+
+    kernel: Any = "rbf"
+    degree: int = 3
+    gamma: Any = "scale"
+    coef0: float = 0.0
+    tol: float = 1e-3
+    max_iter: int = -1
+    max_time: float | None = None
+    approximation: Any = None
+    memory: int | str | None = None
+    precision: str = "auto"
+    warm_start: bool = False
+    verbose: bool | int = False
+    random_state: Any = None
+    n_jobs: int | None = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [StrOptions(NAMES), callable],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
+        "approximation": [Approximation, StrOptions({"auto"}), None],
+        "memory": [Interval(Integral, 1, None, closed="left"), str, None],
+        "precision": [StrOptions({"auto", "float32", "float64"})],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def _validate_params(self) -> None:
+        """Check the parameters against the table, once for each set of values: on small data the check is the fit."""
+        try:
+            values = tuple(map(vars(self).__getitem__, self._get_param_names()))
+            key = (type(self), values, tuple(map(type, values)))
+            if key in _VALID:
+                return
+        except (TypeError, KeyError):  # a value that cannot be looked up
+            key = None
+        super()._validate_params()
+        if key is not None and len(_VALID) < 10_000:
+            _VALID.add(key)
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Names of the parameters; read off the signature once for each class."""
+        names: list[str] = super()._get_param_names()
+        return names
+
+    # Training --------------------------------------------------------------------------------------------------
+
+    def _resources(self) -> Resources:
+        """What this machine may use."""
+        return Resources(self.memory, self.precision, threads=self.n_jobs)
+
+    def _resolved(self, kind: Kind, points: Any, weights: Vector | None, searched: bool = False) -> Kernel:
+        """The kernel of points (n, d) that count with their weights (n,); a given matrix is its own kernel."""
+        self._kind, self._gamma = kind, 0.0
+        if kind in ("precomputed", "function"):
+            return Precomputed()
+        if not isinstance(self.kernel, Kernel):
+            self._gamma = gamma_of(self.gamma, arguments.working_form(points), weights)
+        return resolve(self.kernel, self._gamma, self.degree, self.coef0, points, searched=searched)
+
+    def _training_set(
+        self,
+        kind: Kind,
+        X: Any,
+        weights: Vector | None,
+        targets: Any = None,
+        *,
+        largest: float = 1.0,
+        size: int | None = None,
+    ) -> tuple[TrainingSet, Vector | None]:
+        """The points of positive weight with their kernel, and their weights (n,).
+
+        targets (n,) or (n, k) are for landmarks that are chosen by them; `largest` is about the largest coefficient for
+        a weight of one, `size` the number of points of one of several small machines.
+        """
+        kept = None
+        if weights is not None:
+            refuse_negative(weights)
+            if not weights.all():
+                kept = np.flatnonzero(weights)
+                weights = weights[kept]
+            largest *= float(weights.max())
+        self.kernel_ = self._resolved(kind, X if kept is None else arguments.take(X, kept), weights)
+        kernel = self.kernel if kind == "function" else self.kernel_
+        training = TrainingSet(kind, X, kept, kernel, self._resources(), largest=largest, tol=self.tol, machine=size)
+        if kind == "features":
+            advice.on_scales(self.kernel_, training.points)
+        if self.basis is not None:
+            columns = self._basis_columns(X, len(X) if isinstance(X, list) else X.shape[0])
+            training.basis = columns if kept is None else columns[kept]
+        self.approximation_reason_ = EXACT
+        if self.approximation is None:
+            return training, weights
+        if targets is not None and kept is not None:
+            targets = targets[kept]
+        row_bytes = np.dtype(training.resources.precision).itemsize
+        reduction = self._reduction(
+            kind, self.kernel_, training.points, targets, weights, training.resources, row_bytes
+        )
+        return training if reduction is None else ReducedSet(training, reduction), weights
+
+    def _reduction(
+        self,
+        kind: Kind,
+        kernel: Kernel,
+        points: Any,
+        targets: Any,
+        weights: Vector | None,
+        resources: Resources,
+        row_bytes: int = 0,
+    ) -> Reduction | None:
+        """The feature map that `approximation` asks for, None for the exact machine."""
+        seed = int(self.random_state) if isinstance(self.random_state, Integral) else 0
+        reduction, self.approximation_reason_ = reduce(
+            self.approximation, kind, kernel, points,
+            y=targets, weights=weights, seed=seed, resources=resources, row_bytes=row_bytes,
+        )  # fmt: skip
+        return reduction
+
+    def _blas(self, n: int) -> AbstractContextManager[None]:
+        """How many threads BLAS has while n points are trained on."""
+        return nullcontext()
+
+    @contextmanager
+    def _watched(self, X: Any, y: Any, n: int = 0) -> Iterator[Monitor]:
+        """Train under the thread limit, the time limit, Ctrl-C and the callbacks of this estimator."""
+        with threads.limit(self.n_jobs), self._blas(n), watching(self, X, y, self.max_time) as monitor:
+            yield monitor
+
+    # What a fit leaves behind ----------------------------------------------------------------------------------
+
+    def _keep(
+        self,
+        training: TrainingSet,
+        X: Any,
+        support: Index | None,
+        dual: Matrix,
+        intercept: Vector,
+        counts: NDArray[np.integer[Any]] | None = None,
+    ) -> None:
+        """Store an expansion: `dual` (rows, n_SV) on the training points `support`, and `intercept` (outputs,).
+
+        `support` is None where all points carry coefficients; `counts` are the support vectors of each class.
+        """
+        if not (np.isfinite(dual).all() and np.isfinite(intercept).all()):
+            raise InvalidInput(NOT_FINITE)
+        self.shape_fit_ = X.shape if hasattr(X, "shape") else (len(X),)
+        if training.reduction is not None:
+            weights = self._weights_on(training.points[support], dual, counts)
+            machine = machine_of(training.reduction.feature_map, weights.T)
+            self._keep_reduced(training.reduction, training.kept, machine, intercept)
+            self._n_support = np.array([self._dual_coef_.shape[1]], dtype=np.int32)
+            return
+        self.approximation_ = self.feature_map_ = None
+        self.support_ = training.original(np.arange(training.n) if support is None else support)
+        if counts is not None:
+            self._n_support = np.asarray(counts, dtype=np.int32)
+        if self._kind in ("precomputed", "function"):
+            self.support_vectors_ = np.empty((0, 0))
+        else:
+            self.support_vectors_ = X if support is None else arguments.take(X, self.support_)
+        self._points = X if self._kind == "function" else None
+        self._show(dual, intercept)
+
+    def _keep_reduced(self, reduction: Reduction, kept: Index | None, machine: Machine, intercept: Vector) -> None:
+        """Store a machine on the features of a low-rank kernel: on its landmarks, where there are any."""
+        index = reduction.index
+        self.approximation_, self.feature_map_ = reduction.approximation, reduction.feature_map
+        self.support_ = np.empty(0, dtype=np.intp) if index is None else index if kept is None else kept[index]
+        self.support_vectors_ = np.empty((0, self.shape_fit_[-1])) if machine.points is None else machine.points
+        self._points = None
+        self._show(np.ascontiguousarray(machine.coefficients.T), intercept + machine.constant)
+
+    def _show(self, dual: Matrix, intercept: Vector) -> None:
+        """Store the coefficients: predictions read these, users the public ones; those of a basis come later."""
+        self._dual_coef_, self._intercept_ = dual, intercept
+        self._basis_coefficients = np.empty((0, len(intercept)))
+        self.dual_coef_, self.intercept_ = self._public(dual, intercept)
+
+    def _public(self, dual: Matrix, intercept: Vector) -> tuple[Any, Any]:
+        """The coefficients and intercepts as the user sees them."""
+        return dual, intercept
+
+    def _state(self) -> State:
+        """What the machine consists of beside its parameters, its expansion and its certificate."""
+        return {}
+
+    def _expansion_shape(self, outputs: int) -> tuple[int, int]:
+        """Rows of the dual coefficients and number of intercepts; `outputs` of both where any number will do."""
+        return 1, 1
+
+    def _certify(
+        self,
+        solutions: Sequence[Solution],
+        doubt: str | None,
+        reason: str,
+        gram: GramOperator | None,
+        resources: Resources,
+    ) -> list[Solution]:
+        """Keep the certificate of the fit and what stopped it, and warn where there is none or that was too early.
+
+        doubt : why there is no certificate, else None; reason : why this solver; gram : the operator that was used,
+        None where there was none.  Returns the solutions as they may be shown.
+        """
+        found = confirmed(solutions, doubt)
+        single = len(found) == 1
+        self.objective_, self.dual_objective_, self.gap_ = map(float, map(sum, zip(*map(_VALUES, found))))
+        self.n_iter_ = found[0].iterations if single else np.array([s.iterations for s in found], dtype=np.int32)
+        self.solution_ = found[0] if single else found
+        self.history_ = found[0].history if single else [s.history for s in found]
+        name = found[0].solver if single else ", ".join(sorted({s.solver for s in found}))
+        self.solver_ = f"{name}: {found[0].details.get('reason', reason)}"
+        self.plan_ = FitPlan.of(self.solver_, len(found), self.approximation_reason_, resources, gram)
+        self.stopped_ = warn_if_stopped(found, self.max_iter, self.max_time)
+        return found
+
+    def _weights_on(self, vectors: Matrix, dual: Matrix, counts: Any) -> Matrix:
+        """Weights (outputs, p) of a linear kernel on support vectors (n_SV, p)."""
+        return np.asarray(dual @ vectors)

@@ -1,0 +1,170 @@
+"""The points a machine is trained on: those of positive weight, and their Gram operators.
+
+A TrainingSet holds all the machine's training points in the form its kernel works on, and gives the Gram operator of
+all of them or of a subset (a pair of classes, a fold).  Where the whole matrix is held, subsets are cut out of it, so
+that each kernel value is computed once however many machines use it.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer import threads
+from mercer.gram import Gram, GramOperator, RowsOnDemand
+from mercer.kernels import Kernel, Precomputed
+from mercer.machine import definiteness
+from mercer.machine.arguments import Kind, evaluate_all, symmetrised, take, working_form
+from mercer.planning import precision_for
+from mercer.planning.precision import EXACT
+from mercer.resources import Resources
+
+Index = NDArray[np.intp]
+
+SMALL_BUDGET = 1 << 28
+SMALLEST_SHARE = 1 << 23  # bytes a machine that is trained beside others has for its own rows
+SHARED_FROM_FEATURES = 64
+
+
+class TrainingSet:
+    """Points in training order, n of them, with the kernel between them.
+
+    `kept` are their positions among the rows handed to `fit` (None: all).  `resources` bound the kernel values held;
+    those of the set itself have the precision that was decided on.
+    `largest` is about the largest coefficient the machines can have (C times a weight), `tol` their tolerance, and
+    `machine` the number of points of one of several small machines that use parts of the matrix.
+    """
+
+    basis: NDArray[np.float64] | None = None
+    """Values (n, q) of functions outside the norm at the points."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        X: Any,
+        kept: Index | None,
+        kernel: Any,
+        resources: Resources,
+        *,
+        largest: float = 1.0,
+        tol: float = 1e-3,
+        machine: int | None = None,
+    ) -> None:
+        self.kind = kind
+        self.kept = kept
+        self.kernel: Kernel = Precomputed() if kind in ("precomputed", "function") else kernel
+        if kind == "precomputed":
+            points = X if kept is None else X[np.ix_(kept, kept)]
+        else:
+            points = X if kept is None else take(X, kept)
+            points = points if kind == "function" else working_form(points)
+        self.n = len(points) if isinstance(points, list) else int(np.shape(points)[0])
+        self.points = evaluate_all(kernel, points, self.n, resources.memory) if kind == "function" else points
+        self.shared = False
+        self.reduction: Any = (
+            None  # the low-rank kernel in the place of the exact one; see `mercer.machine.approximation`
+        )
+        self.rank: Index | None = None  # where each point lies in the matrix that `share` holds
+        small = self.n <= EXACT
+        precision = resources.precision
+        if precision == "auto":
+            precision = self._precision(largest, tol, machine)
+        # A small matrix is not worth asking the machine how much memory it has.
+        memory = SMALL_BUDGET if resources.memory is None and small else resources.memory
+        self.resources = Resources(memory, precision, resources.device, resources.threads)
+
+    def _precision(self, largest: float, tol: float, machine: int | None) -> str:
+        """The precision of kernel values that was left to mercer."""
+        computed, diagonal = self.kind in ("features", "objects"), 0.0
+        profile = self.kernel.profile
+        if profile is not None and profile.base == "squared_distance":
+            diagonal = 1.0  # functions of the distance with a profile are one there
+        elif computed and self.n > EXACT:
+            few = take(self.points, np.arange(16))
+            diagonal = float(np.abs(np.asarray(self.kernel.diagonal(few), dtype=np.float64)).mean())
+        return precision_for(self.n, largest=largest, diagonal=diagonal, tol=tol, of_many=machine, computed=computed)
+
+    def original(self, index: Index) -> Index:
+        """Positions of training points among the rows handed to `fit`."""
+        return index if self.kept is None else self.kept[index]
+
+    def share(self, codes: Index | None = None) -> None:
+        """Hold the whole matrix where it fits and pays, because several machines will use parts of it.
+
+        With the classes `codes` (n,) of the points, it is held in the order of the classes, where the part of a pair is
+        a few stretches.  Values of a few features are cheaper to compute again than to fetch from memory.
+        """
+        if self.kind not in ("features", "objects"):
+            return
+        cheap = self.kernel.profile is not None and np.shape(self.points)[1] < SHARED_FROM_FEATURES
+        size = self.n**2 * np.dtype(self.resources.precision).itemsize
+        if not self.shared and not cheap and size + SMALL_BUDGET // 2 <= self.resources.budget:
+            self.shared = True
+            points = self.points
+            if codes is not None:
+                order = np.argsort(codes, kind="stable")
+                self.rank = np.empty_like(order)
+                self.rank[order] = np.arange(len(order))
+                points = take(points, order)
+            memory, precision = self.resources.memory, self.resources.precision
+            self.whole = Gram(self.kernel, points, memory=memory, precision=precision, storage="dense")
+
+    @property
+    def by_class(self) -> NDArray[Any] | None:
+        """The matrix that `share` holds in the order of the classes, None where there is none."""
+        if self.rank is None:
+            return None
+        matrix: NDArray[Any] = self.whole.held_values()
+        # The operator shows a view that cannot be written; the loops are compiled for the array behind it.
+        return matrix if matrix.base is None else matrix.base
+
+    @cached_property
+    def whole(self) -> GramOperator:
+        """The Gram operator of all points; in the order of `rank` where that is set."""
+        if self.kind in ("precomputed", "function"):
+            operator = Gram(self.kernel, self.points)
+            return operator if operator.symmetric else Gram(self.kernel, symmetrised(self.points))
+        memory, precision = self.resources.memory, self.resources.precision
+        return Gram(self.kernel, self.points, memory=memory, precision=precision, access="rows")
+
+    def gram(self, index: Index | None = None, share: int = 1) -> GramOperator:
+        """The Gram operator of all points, or of those at `index`, as one of `share` that are held at a time."""
+        if index is None:
+            return self.whole if self.rank is None else self.whole.subset(self.rank)
+        return self.whole.subset(index if self.rank is None else self.rank[index], share)
+
+    def side_by_side(self, machines: int) -> int:
+        """How many of so many machines may be trained at a time, each with its share of the budget."""
+        return max(1, min(machines, threads.count(), self.resources.budget // SMALLEST_SHARE))
+
+    def forget(self) -> None:
+        """Give back the memory of rows that machines trained so far have left in the cache."""
+        self.whole.forget()
+
+    def rows_on_demand(self, precision: str | None = None) -> RowsOnDemand | None:
+        """The points prepared for loops that compute rows as they need them; None where the kernel has no such form."""
+        return RowsOnDemand.of(self.kernel, self.points, precision or self.resources.precision)
+
+    def exact_dot(self, rows: Index, columns: Index, c: NDArray[np.float64]) -> NDArray[np.float64]:
+        """K[rows][:, columns] c with every value computed from the points in float64."""
+        return np.asarray(self.kernel(take(self.points, rows), take(self.points, columns)) @ c, dtype=np.float64)
+
+    def held(self, rows: Index, columns: Index) -> NDArray[np.float64] | None:
+        """Kernel values between training points where the whole matrix is in memory, else None."""
+        matrix = self.whole.held_values()
+        if not isinstance(matrix, np.ndarray):
+            return None
+        if self.rank is not None:
+            rows, columns = self.rank[rows], self.rank[columns]
+        return np.asarray(matrix[np.ix_(rows, columns)], dtype=np.float64)
+
+    def doubt(self, bias: str) -> str | None:
+        """Why a machine with this bias has no certificate on these points, or None where it has one."""
+        # Z Z' is positive semidefinite, and kernels with a profile are mercer's own, whose flags are known to be true.
+        known = self.kernel.profile is not None and self.kernel.conditional_order == 0
+        if self.reduction is not None or known:
+            return None
+        columns = np.ones((self.n, 1 if bias == "free" else 0))
+        constant = 1.0 if bias == "penalised" else 0.0
+        return definiteness.doubt(self.kernel, self.n, self.points, columns, constant, lambda: self.whole)

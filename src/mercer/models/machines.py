@@ -1,0 +1,193 @@
+"""A fitted machine of any kind in a model file: its class, its parameters, what it declares, and the machines in it.
+
+    kernel machines       an expansion (`expansion`) and a certificate (`certificate`); least squares also their targets
+    OutputCode            a code, a decoder, and the machines of the code (`banks`)
+    Multilabel            the machines of the labels (`banks`)
+    TunedSVC, TunedSVR    the table of the search (`search`) and the machine it ended with
+
+Machines inside a machine are stored as parts of the file, by the same two functions.  The class of a machine is looked
+up in `REGISTRY`, its kernel among mercer's kernels, and its parameters pass the checks of `fit`: reading runs no code.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.errors import InvalidInput, ModelFileError
+from mercer.kernels import Kernel
+from mercer.least_squares import LSSVC, LSSVR
+from mercer.least_squares.machine import LeastSquaresMachine
+from mercer.machine.base import KernelMachine
+from mercer.machine.outcome import MET, common_kernel, common_outcome
+from mercer.models.banks import (
+    decode_bank,
+    decode_labels_machines,
+    encode_bank,
+    encode_labels_machines,
+    refuse_other_points,
+)
+from mercer.models.certificate import decode_certificate, encode_certificate
+from mercer.models.expansion import decode_expansion, encode_expansion
+from mercer.models.fields import Draft, Stored, decode, encode
+from mercer.models.least_squares import decode_training, encode_training
+from mercer.models.search import decode_search, encode_search
+from mercer.models.state import decode_state, encode_state
+from mercer.multiclass import (
+    BredensteinerBennettSVC,
+    CrammerSingerSVC,
+    KernelLogistic,
+    LeeLinWahbaSVC,
+    Multilabel,
+    OutputCode,
+    WestonWatkinsSVC,
+)
+from mercer.multiclass.codes import Audit
+from mercer.multiclass.support_vector_bank import CodedSVC
+from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer.svm.base import SupportVectorMachine
+from mercer.tuned import TunedSVC, TunedSVR
+from mercer.tuned.estimators import TunedMachine
+
+MACHINES = (
+    *(SVC, NuSVC, SVR, NuSVR, OneClassSVM, LSSVC, LSSVR),
+    *(CrammerSingerSVC, WestonWatkinsSVC, LeeLinWahbaSVC, BredensteinerBennettSVC, KernelLogistic),
+    *(OutputCode, Multilabel, TunedSVC, TunedSVR),
+)
+REGISTRY: dict[str, type[Any]] = {kind.__name__: kind for kind in MACHINES}
+
+
+# Writing -----------------------------------------------------------------------------------------------------------
+
+
+def encode_machine(draft: Draft, machine: Any, solution: bool) -> None:
+    """Store a fitted machine, with its solutions where they are wanted."""
+
+    def write(part: Draft, inner: Any) -> None:
+        encode_machine(part, inner, solution)
+
+    draft.facts["machine"] = _name(machine)
+    check_is_fitted(machine)
+    features = getattr(machine, "n_features_in_", None)
+    draft.facts["n_features_in_"] = None if features is None else int(features)
+    draft.facts["named"] = hasattr(machine, "feature_names_in_")
+    if draft.facts["named"]:
+        draft.texts("feature_names_in_", list(machine.feature_names_in_))
+    if isinstance(machine, KernelMachine):
+        encode_expansion(draft, machine)
+        encode_certificate(draft, machine, solution)
+    draft.facts["parameters"] = _encode_parameters(machine)
+    if not isinstance(machine, (Multilabel, TunedMachine)):
+        encode_state(draft, machine)
+    if isinstance(machine, LeastSquaresMachine):
+        encode_training(draft, machine)
+    elif isinstance(machine, OutputCode):
+        draft.record("audit", machine.audit_)
+        encode_bank(draft, machine.bank_, write)
+    elif isinstance(machine, Multilabel):
+        encode_labels_machines(draft, machine, write)
+    elif isinstance(machine, TunedMachine):
+        encode_search(draft.part("search"), machine.search_, machine.grid_)
+        write(draft.part("best_estimator_"), machine.best_estimator_)
+
+
+def _name(machine: Any) -> str:
+    """The name of its class, which must be one of mercer's."""
+    kind = type(machine)
+    if kind not in (*MACHINES, CodedSVC):
+        remedy = "; save its best_estimator_" if hasattr(machine, "best_estimator_") else ", or pickle it"
+        raise InvalidInput(
+            f"{kind.__name__} cannot be stored in a model file; it holds one of {', '.join(REGISTRY)}{remedy}"
+        )
+    return kind.__name__
+
+
+def _encode_parameters(machine: Any) -> dict[str, Any]:
+    """The parameters as JSON; a machine among them is its class and its own parameters."""
+    found: dict[str, Any] = {}
+    for name, value in machine.get_params(deep=False).items():
+        if isinstance(value, BaseEstimator):
+            found[name] = {"estimator": {"machine": _name(value), "parameters": _encode_parameters(value)}}
+        elif name == "checkpoint":
+            found[name] = None  # the file of a search that has ended is not part of the machine it led to
+        elif name == "scoring" and callable(value):
+            raise InvalidInput(
+                "scoring is a Python function, which a model file cannot carry without running code; save the "
+                "best_estimator_, which does not need it, or pickle the machine"
+            )
+        else:
+            found[name] = encode(value, name)
+    return found
+
+
+# Reading -----------------------------------------------------------------------------------------------------------
+
+
+def decode_machine(stored: Stored, kinds: Sequence[type] = MACHINES) -> Any:
+    """The machine that `encode_machine` has stored, one of `kinds`."""
+    machine = _built(stored, kinds)
+    features = None if stored.fact("n_features_in_") is None else stored.count("n_features_in_")
+    if features is not None:
+        machine.n_features_in_ = features
+    if stored.flag("named"):
+        machine.feature_names_in_ = feature_names(stored, "feature_names_in_", features)
+    if isinstance(machine, KernelMachine):
+        decode_expansion(stored, machine, features)
+        decode_certificate(stored, machine)
+    if isinstance(machine, SupportVectorMachine):
+        machine.fit_status_, machine._previous = int(machine.stopped_ not in (*MET, "unknown")), None
+    elif isinstance(machine, LeastSquaresMachine):
+        decode_training(stored, machine)
+    elif isinstance(machine, OutputCode):
+        decode_state(stored, machine, {})
+        machine.audit_, machine.loss_ = stored.record("audit", Audit), machine._decoding_loss()
+        machine.bank_ = decode_bank(stored, machine, features, decode_machine)
+    elif isinstance(machine, Multilabel):
+        decode_labels_machines(stored, machine, features, decode_machine)
+    elif isinstance(machine, TunedMachine):
+        _decode_tuned(stored, machine, features)
+    if isinstance(machine, (OutputCode, Multilabel)):
+        machine.kernel_, machine.stopped_ = common_kernel(machine._parts()), common_outcome(machine._parts())
+    return machine
+
+
+def _built(stored: Stored, kinds: Sequence[type]) -> Any:
+    """A machine of one of `kinds` with its parameters, not yet fitted."""
+    names = {kind.__name__: kind for kind in kinds}
+    kind: Any = names[stored.text("machine", tuple(names))]
+    parameters = {name: _parameter(value) for name, value in stored.section("parameters").items()}
+    if parameters.get("checkpoint") is not None:
+        raise ModelFileError("it names a file that training would write to")
+    machine = kind(**parameters)
+    machine._validate_params()
+    return machine
+
+
+def _parameter(value: Any) -> Any:
+    if isinstance(value, Mapping) and set(value) == {"estimator"}:
+        return _built(Stored({"parameter": value["estimator"]}, {}).part("parameter"), MACHINES)
+    return decode(value)
+
+
+def _decode_tuned(stored: Stored, machine: TunedMachine, features: int | None) -> None:
+    """Set the search and the machine it ended with."""
+    machine.search_, machine.grid_ = decode_search(stored.part("search"))
+    machine._publish()
+    kind = SVC if isinstance(machine, TunedSVC) else SVR
+    machine.best_estimator_ = decode_machine(stored.part("best_estimator_"), (kind,))
+    refuse_other_points(machine.best_estimator_, machine, features)
+    machine.kernel_ = machine.best_estimator_.kernel
+    if not isinstance(machine.kernel_, Kernel):
+        raise ModelFileError("its machine has no kernel")
+    if isinstance(machine, TunedSVC):
+        machine.classes_ = machine.best_estimator_.classes_
+
+
+def feature_names(stored: Stored, name: str, features: int | None) -> Any:
+    """Names (d,) of the features."""
+    found = stored.texts(name)
+    if features is not None and len(found) != features:
+        raise ModelFileError(f"it names {len(found)} of {features} features")
+    return np.array(found, dtype=object)

@@ -1,0 +1,23 @@
+"""Every automatic choice, in one place and with its reason: which machine, solver, approximation and precision.
+
+`fit`, `tune`, `solver="auto"`, `approximation="auto"`, `mercer advise` and the report all ask here, and what is named
+is there: a solver's name is that of its module in `mercer.solvers`.  How kernel values are held is chosen by
+`mercer.gram`, which alone knows what each kind of storage costs.  `literature` has the decision tables as printed.
+"""
+
+from mercer.planning.approximations import approximation_for
+from mercer.planning.choice import Choice
+from mercer.planning.machines import machine_for
+from mercer.planning.precision import precision_for
+from mercer.planning.solvers import least_squares_solver, patience, quadratic_solver, solver_for_size
+
+__all__ = [
+    "Choice",
+    "approximation_for",
+    "least_squares_solver",
+    "machine_for",
+    "patience",
+    "precision_for",
+    "quadratic_solver",
+    "solver_for_size",
+]

@@ -1,0 +1,106 @@
+"""Block conjugate gradients, stabilised: every column of H Z = T searches the Krylov space of all of them.
+
+The plain block method (O'Leary 1980; Hamers 2004, section 3.5.4) inverts R'R and P'HP, which become singular as soon
+as the residuals of the columns turn dependent; it then wanders.  Dubrulle's form (BCGrQ, 2001) keeps the residual
+block factored, R = Q C with orthonormal Q (n, s), and never inverts it:
+
+    Q C = qr(T - H Z),  P = Q;     repeat   W = (P'HP)^-1,     Z += P W C,
+                                            Q S = qr(Q - H P W),   C = S C,   P = Q + P S'.
+
+The QR is rank revealing.  Where a column of Q - HPW depends on the others to working precision, its direction is
+dropped (*deflation*): s falls by one, C (s, m) keeps mapping to all m columns, and no column is lost, parallel or
+Krylov-dependent targets included.  In exact arithmetic the error of each column in the norm of H is at every step at
+most that of its own conjugate gradients.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer import dense
+from mercer.problems.least_squares import LeastSquares
+from mercer.solvers.contract import require
+from mercer.solvers.linear import conjugate_gradient
+from mercer.solvers.linear.krylov import Descent, StoppingRules
+from mercer.solvers.linear.system import LinearSystem
+from mercer.solvers.monitor import Monitor
+from mercer.solvers.solution import Solution
+
+Array = NDArray[np.float64]
+
+# A direction shorter than this beside the unit vectors it came from is rounding noise.
+DEPENDENT = 1e-13
+
+
+accepts = conjugate_gradient.accepts
+
+
+def solve(
+    problem: LeastSquares,
+    *,
+    tol: float | None = 1e-10,
+    start: Solution | Array | None = None,
+    monitor: Monitor | None = None,
+    residual: float | None = None,
+    decrease: float | None = None,
+    iterations: int | None = None,
+) -> Solution:
+    """Iterate until the relative duality gap is at most `tol` or every column meets a rule of `StoppingRules`.
+
+    details: "widths" the number s of directions in each step, "residuals" the largest relative residual per step,
+    "true_residual" the one computed anew at the end.
+    """
+    require(accepts(problem))
+    system = LinearSystem(problem)
+    rules = StoppingRules(tol, residual, decrease)
+    return _Block(system, system.start(start, monitor), rules).solve(iterations, monitor)
+
+
+def revealing_qr(A: Array, threshold: float) -> tuple[Array, Array]:
+    """Q (n, s) orthonormal and S (s, m) with A = Q S up to `threshold` in every dropped direction."""
+    Q, S, order = dense.pivoted_qr(A)
+    s = int(np.count_nonzero(np.abs(np.diag(S)) > threshold))
+    straight = np.empty((s, A.shape[1]))
+    straight[:, order] = S[:s]
+    return np.ascontiguousarray(Q[:, :s]), straight
+
+
+class _Block(Descent):
+    """Residual factors Q (n, s) and C (s, m), search block P (n, s)."""
+
+    name = "block_conjugate_gradient"
+
+    def __init__(self, system: LinearSystem, Z: Array, rules: StoppingRules) -> None:
+        super().__init__(system, Z, rules)
+        self.widths: list[int] = []
+
+    def restart(self) -> None:
+        """Factor the residual; columns are first brought to unit length, lest a short one look dependent."""
+        norms = np.linalg.norm(self.R, axis=0)
+        self.Q, C = revealing_qr(self.R / np.where(norms > 0, norms, 1.0), DEPENDENT)
+        self.C = C * norms
+        self.P = self.Q.copy()
+
+    def exhausted(self) -> bool:
+        """Whether all columns are done or the block has no direction left."""
+        return self.Q.shape[1] == 0 or super().exhausted()
+
+    def step(self) -> None:
+        """One product with the s directions."""
+        HP = self.system.dot(self.P)
+        curvature = self.P.T @ HP
+        factor = dense.cholesky(
+            0.5 * (curvature + curvature.T),
+            "K + ridge has a negative eigenvalue: lower C or use the saddle or spectral solver",
+        )
+        W = dense.solve(factor, np.eye(len(curvature)))
+        self.Z += self.P @ (W @ self.C)
+        self.widths.append(self.P.shape[1])
+        Q, S = revealing_qr(self.Q - HP @ W, DEPENDENT)
+        self.C = S @ self.C
+        self.P = Q + self.P @ S.T
+        self.Q = Q
+        self.R = Q @ self.C
+
+    def details(self) -> dict[str, Array | NDArray[np.intp]]:
+        """Directions searched in each step."""
+        return {"widths": np.array(self.widths, dtype=np.intp)}

@@ -1,0 +1,113 @@
+"""Conjugate gradients on H Z = T, all columns side by side: one pass over the kernel matrix serves them all.
+
+Each column z minimises J(z) = 1/2 z'Hz - t'z over the Krylov space of its residual r = t - Hz by the recursion of
+`conjugate_directions` (Hamers 2004, section 3.5; Rifkin 2002, appendix C).  In exact arithmetic it ends after as many
+steps as H has distinct eigenvalues in t: at most rank(X) + 1 for the linear kernel.  H is only ever multiplied, so the
+matrix need not be stored: streamed Gram operators and the linear kernel on sparse data, X(X'v), work as they are.
+
+`refresh` recomputes r from its definition every so many steps, as Rifkin's listing does every 50; it breaks conjugacy
+on ill-conditioned matrices and is off by default.  Drift of r is handled at the end instead (see `descent`).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import NotPositiveDefinite
+from mercer.problems.least_squares import LeastSquares
+from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.linear.conjugate_directions import ConjugateDirections
+from mercer.solvers.linear.krylov import Descent, StoppingRules
+from mercer.solvers.linear.preconditioners import Preconditioner
+from mercer.solvers.linear.system import LinearSystem
+from mercer.solvers.monitor import Monitor
+from mercer.solvers.solution import Solution
+
+Array = NDArray[np.float64]
+
+
+def accepts(problem: Any) -> Acceptance:
+    """Any least-squares problem with a positive ridge."""
+    if not isinstance(problem, LeastSquares):
+        return Acceptance(False, "conjugate gradients solve least-squares problems only")
+    if np.isinf(problem.C):
+        return Acceptance(False, "C = inf leaves no ridge and no gap to stop on: use minres or spectral")
+    return Acceptance(True, "needs products with the kernel matrix only")
+
+
+def solve(
+    problem: LeastSquares,
+    *,
+    tol: float | None = 1e-10,
+    start: Solution | Array | None = None,
+    monitor: Monitor | None = None,
+    residual: float | None = None,
+    decrease: float | None = None,
+    iterations: int | None = None,
+    refresh: int | None = None,
+    preconditioner: Preconditioner | None = None,
+) -> Solution:
+    """Iterate until the relative duality gap is at most `tol`, or a rule of `StoppingRules` holds in every column.
+
+    `tol=None` asks the other rules only.  details: "steps" (q + k,) products spent on each column, "residuals" the
+    largest relative residual after each step, "objectives" J of each column after each step, "true_residual" and
+    "recursive_residual" at the end.
+    """
+    require(accepts(problem))
+    system = LinearSystem(problem)
+    rules = StoppingRules(tol, residual, decrease)
+    Z = system.start(start, monitor)
+    return _Columns(system, Z, rules, preconditioner, refresh).solve(iterations, monitor)
+
+
+class _Columns(Descent):
+    """One conjugate-gradient iteration per column; a column that is done is frozen."""
+
+    name = "conjugate_gradient"
+
+    def __init__(
+        self,
+        system: LinearSystem,
+        Z: Array,
+        rules: StoppingRules,
+        precondition: Preconditioner | None,
+        refresh: int | None,
+    ) -> None:
+        super().__init__(system, Z, rules)
+        self.precondition, self.refresh = precondition, refresh
+        self.steps = np.zeros(Z.shape[1], dtype=np.intp)
+
+    def restart(self) -> None:
+        """Search along the (preconditioned) residual."""
+        self.live = np.arange(self.Z.shape[1])
+        self.search = ConjugateDirections(self.system.dot, self.R.copy(), self.Z.copy(), self.precondition)
+
+    def step(self) -> None:
+        """One product with the columns still at work."""
+        if self.done[self.live].any():
+            going = np.flatnonzero(~self.done[self.live])
+            self.live = self.live[going]
+            self.search.keep(going)
+        fresh = self.refresh and (self.iteration + 1) % self.refresh == 0
+        self.search.step(self._true_residual if fresh else None)
+        if (self.search.curvature < 0).any():
+            raise NotPositiveDefinite(
+                "K + ridge has a negative eigenvalue: lower C or use the saddle or spectral solver"
+            )
+        self.Z[:, self.live], self.R[:, self.live] = self.search.X, self.search.R
+        self.steps[self.live] += 1
+        # Where p'Hp or r'y underflows, or rounding is all that is left, the column has nothing more to give.
+        small = np.linalg.norm(self.search.R, axis=0) <= 1e-17 * self.rules.first[self.live]
+        self.done[self.live] |= (self.search.energy <= 1e-300) | small
+
+    def _true_residual(self) -> Array:
+        """T - H Z of the columns still at work."""
+        assert self.search.X is not None
+        return np.asarray(self.system.T[:, self.live] - self.system.dot(self.search.X))
+
+    def details(self) -> dict[str, Array | NDArray[np.intp]]:
+        """Products spent per column, and the residual the recursion believed in."""
+        norms = np.linalg.norm(self.system.T, axis=0)
+        believed = np.linalg.norm(self.R, axis=0) / np.where(norms > 0, norms, 1.0)
+        return {"steps": self.steps, "recursive_residual": believed}

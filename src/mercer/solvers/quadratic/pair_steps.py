@@ -1,0 +1,316 @@
+"""Sequential minimal optimisation on a stored kernel matrix: the loops.
+
+    minimise  1/2 s'Ks + p's + 1/2 sum_i r_i s_i^2     lower <= s <= upper,  sum of s over each group fixed
+
+in signed variables s, several of which may belong to one point (epsilon-insensitive regression has two, one for each
+side of the tube).  With F = K s summed over a point's variables, variable (l, k), the l-th of point k, has the gradient
+
+    G_lk = F_k + p_lk + r_lk s_lk.
+
+A step takes the variable i of smallest G among those that may rise and, in the same group, the variable j among those
+that may fall which promises the largest decrease (G_j - G_i)^2 / (2 eta), eta = K_ii + K_jj - 2 K_ij + r_i + r_j
+(Fan, Chen and Lin 2005, working set selection 2), moves s_i up and s_j down by the same amount, and updates F.  The
+largest G_j - G_i is the classical violation of the optimality conditions; the loop ends when it is at most `tol`.
+Variables in no group move alone (no bias).
+
+Everything runs over contiguous arrays of length n: for each group `rise` and `fall` hold p + r s of the one variable of
+a point that matters there (the smallest that may rise, the largest that may fall), or a huge number of the sign that
+keeps the point out.  Points may be two contiguous stretches of a larger matrix, so that
+many pairs of classes can be trained on one matrix without a copy.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from mercer.compiled import greater, lesser, loop
+from mercer.gram import fill_all, fill_row, no_columns, room_for_rows
+
+# Up to so many points one product for all rows is cheaper than a few rows one by one.
+ALL_ROWS = 256
+# Stands for "may not move"; a number that float32 holds too.
+NEVER = 1e30
+CHUNK = 64
+# A stretch of steps that lowers the objective by less than this share of all that was gained so far is rounding.
+NOISE = 1e-13
+# A curvature this far below the diagonal is round-off of a flat direction; where the diagonal is zero, the curvature is
+# exact, and the second number keeps the division finite in float32 too.
+FLAT = 1e-12
+TINY = 1e-30
+
+
+@loop
+def _least_curvature(own: float) -> float:
+    """The least curvature a step is divided by, for a point whose K_ii + r is `own`."""
+    return max(FLAT * abs(own), TINY)
+
+
+@loop
+def _lowest_sum(F: Any, offset: Any) -> Any:
+    """Smallest F + offset."""
+    lowest = 2.0 * NEVER
+    for k in range(F.shape[0]):
+        lowest = lesser(lowest, F[k] + offset[k])
+    return lowest
+
+
+@loop
+def _smallest(F: Any, offset: Any) -> Any:
+    """Value and position of the smallest F + offset."""
+    n = F.shape[0]
+    best = 2.0 * NEVER
+    start = 0
+    for left in range(0, n, CHUNK):
+        right = min(n, left + CHUNK)
+        lowest = _lowest_sum(F[left:right], offset[left:right])
+        if lowest < best:
+            best = lowest
+            start = left
+    values, offsets = F[start : start + CHUNK], offset[start : start + CHUNK]
+    for k in range(values.shape[0]):
+        if values[k] + offsets[k] <= best:
+            return best, start + k
+    return best, start
+
+
+@loop
+def _highest_gain(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any) -> Any:
+    """Largest gain (G_j - level)^2 / eta_j and largest G_j - level."""
+    zero = np.float32(0.0)
+    two = np.float32(2.0)
+    flat = np.float32(_least_curvature(own))
+    highest = np.float32(-1.0)
+    widest = -NEVER
+    for k in range(F.shape[0]):
+        slope = F[k] + offset[k] - level
+        widest = greater(widest, slope)
+        rise = greater(np.float32(slope), zero)
+        eta = greater(own + curvature[k] - two * np.float32(row[k]), flat)
+        highest = greater(highest, rise * rise / eta)
+    return highest, widest
+
+
+@loop
+def _steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any, first: Any) -> Any:
+    """Largest gain, its position, and the largest G_j - level, over the points first, first + 1, ...
+
+    `row` holds K between the chosen point and these points, `curvature` their K_kk + r_k, `own` that of the chosen one.
+    """
+    n = row.shape[0]
+    best = np.float32(-1.0)
+    start = 0
+    widest = -NEVER
+    values, offsets, bends = F[first : first + n], offset[first : first + n], curvature[first : first + n]
+    for left in range(0, n, CHUNK):
+        right = min(n, left + CHUNK)
+        gain, wide = _highest_gain(
+            values[left:right], offsets[left:right], row[left:right], bends[left:right], own, level
+        )
+        widest = max(widest, wide)
+        if gain > best:
+            best = gain
+            start = left
+    position = start
+    value = np.float32(-1.0)
+    flat = np.float32(_least_curvature(own))
+    for k in range(start, min(n, start + CHUNK)):
+        rise = max(np.float32(values[k] + offsets[k] - level), np.float32(0.0))
+        eta = max(own + bends[k] - np.float32(2.0) * np.float32(row[k]), flat)
+        if rise * rise / eta > value:
+            value = rise * rise / eta
+            position = k
+    return best, first + position, widest
+
+
+@loop
+def _shift(F: Any, row: Any, other: Any, amount: float, first: int) -> None:
+    """F[first:] += amount (row - other)."""
+    for k in range(row.shape[0]):
+        F[first + k] += amount * (np.float64(row[k]) - np.float64(other[k]))
+
+
+@loop
+def _shift_one(F: Any, row: Any, amount: float, first: int) -> None:
+    """F[first:] += amount row."""
+    for k in range(row.shape[0]):
+        F[first + k] += amount * np.float64(row[k])
+
+
+@loop
+def _refresh(program: Any, s: Any, rise: Any, fall: Any, k: int) -> None:
+    """Offsets of point k in each group: the best of its variables that may rise, and that may fall."""
+    linear, ridge, lower, upper, group = program
+    for g in range(rise.shape[0]):
+        up, down = NEVER, -NEVER
+        for l in range(s.shape[0]):
+            if group[l, k] == g:
+                base = linear[l, k] + ridge[l, k] * s[l, k]
+                if s[l, k] < upper[l, k]:
+                    up = min(up, base)
+                if s[l, k] > lower[l, k]:
+                    down = max(down, base)
+        rise[g, k], fall[g, k] = up, down
+
+
+@loop
+def _layer(linear: Any, ridge: Any, bound: Any, s: Any, group: Any, g: int, k: int, offset: float) -> int:
+    """The variable of point k in group g that is off its bound and has the given offset."""
+    for l in range(s.shape[0]):
+        if group[l, k] == g and s[l, k] != bound[l, k] and linear[l, k] + ridge[l, k] * s[l, k] == offset:
+            return l
+    return 0
+
+
+@loop
+def minimise_pairs(
+    K: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int, tol: float, max_steps: int
+) -> tuple[int, float]:
+    """Pair steps on a stored matrix K until the violation is at most tol; F (n,) and s (layers, n) change in place.
+
+    `stretches` = (first, middle, second): local point k is matrix row first + k for k < middle and second + k - middle
+    from there on.  `program` = (linear, ridge, lower, upper, group), each (layers, n).  Returns the number of steps and
+    the last violation seen.  Ends early, with steps < max_steps and a violation above tol, when rounding lets the
+    objective fall no further.
+    """
+    known = np.empty(0, np.bool_)
+    return _pair_steps(K, known, no_columns(K), stretches, diagonal, F, s, program, groups, tol, max_steps)
+
+
+@loop
+def minimise_pairs_on_points(
+    columns: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int, tol: float, max_steps: int
+) -> tuple[int, float]:
+    """The same from the N points of `RowsOnDemand.columns`: a row is computed when it is first needed.
+
+    Points that never become support vectors cost nothing but their share of other rows (Rifkin 2002, section 2.4.1).
+    """
+    n = s.shape[1]
+    K = room_for_rows(columns, n)
+    known = np.zeros(n, np.bool_)
+    if n <= ALL_ROWS:
+        first, middle, second = stretches
+        fill_all(columns, first, middle, second, K)
+        known[:] = True
+    return _pair_steps(K, known, columns, stretches, diagonal, F, s, program, groups, tol, max_steps)
+
+
+@loop
+def _pair_steps(
+    K: Any, known: Any, columns: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int,
+    tol: float, max_steps: int,
+) -> tuple[int, float]:  # fmt: skip
+    """Pair steps on rows of K: those of a stored matrix where `known` is empty, else local rows filled on demand."""
+    first, middle, second = stretches
+    linear, ridge, lower, upper, group = program
+    n = s.shape[1]
+    lazy = known.shape[0] > 0
+    # Points up to `cut` lie in a row from `left` on, the others from `right` on; a row made here is one stretch.
+    cut = n if lazy else middle
+    left = 0 if lazy else first
+    right = second
+    rise = np.empty((groups, n))
+    fall = np.empty((groups, n))
+    curvature = np.empty(n, np.float32)
+    for k in range(n):
+        _refresh(program, s, rise, fall, k)
+        curvature[k] = diagonal[k] + ridge[0, k]
+    steps = 0
+    violation = 0.0
+    stretch = 10 * n + 10_000
+    # What a start has gained already counts: from an optimum there is nothing but rounding left to gain.
+    gained = 0.0
+    for k in range(n):
+        for l in range(s.shape[0]):
+            gained -= s[l, k] * (0.5 * F[k] + linear[l, k] + 0.5 * ridge[l, k] * s[l, k])
+    gained = gained_before = abs(gained)
+    while True:
+        violation = -1.0
+        i = j = g = 0
+        level = 0.0
+        for h in range(groups):
+            lowest, at = _smallest(F, rise[h])
+            if lowest > 0.5 * NEVER:
+                continue
+            if lazy and not known[at]:
+                fill_row(columns, at, first, middle, second, K[at])
+                known[at] = True
+            row = K[at] if lazy else K[first + at] if at < middle else K[second + at - middle]
+            own = curvature[at]
+            gain, partner, widest = _steepest(F, fall[h], row[left : left + cut], curvature, own, lowest, 0)
+            if n > cut:
+                beyond = row[right : right + n - cut]
+                other_gain, other, wide = _steepest(F, fall[h], beyond, curvature, own, lowest, cut)
+                if other_gain > gain:
+                    gain, partner = other_gain, other
+                widest = max(widest, wide)
+            if widest > violation:
+                violation = widest
+                i, j, g, level = at, partner, h, lowest
+        if violation <= tol or steps >= max_steps:
+            break
+        li = _layer(linear, ridge, upper, s, group, g, i, rise[g, i])
+        lj = _layer(linear, ridge, lower, s, group, g, j, fall[g, j])
+        if lazy and not known[j]:
+            fill_row(columns, j, first, middle, second, K[j])
+            known[j] = True
+        row = K[i] if lazy else K[first + i] if i < middle else K[second + i - middle]
+        other_row = K[j] if lazy else K[first + j] if j < middle else K[second + j - middle]
+        shared = row[left + j] if j < cut else row[right + j - cut]
+        bends = diagonal[i] + ridge[li, i] + diagonal[j] + ridge[lj, j]
+        eta = max(bends - 2.0 * shared, _least_curvature(bends))
+        slope = F[j] + fall[g, j] - level
+        room_up = upper[li, i] - s[li, i]
+        room_down = s[lj, j] - lower[lj, j]
+        step = min(slope / eta, room_up, room_down)
+        s[li, i] = upper[li, i] if step >= room_up else s[li, i] + step
+        s[lj, j] = lower[lj, j] if step >= room_down else s[lj, j] - step
+        _shift(F, row[left : left + cut], other_row[left : left + cut], step, 0)
+        if n > cut:
+            _shift(F, row[right : right + n - cut], other_row[right : right + n - cut], step, cut)
+        _refresh(program, s, rise, fall, i)
+        _refresh(program, s, rise, fall, j)
+        gained += step * (slope - 0.5 * eta * step)
+        steps += 1
+        if steps % stretch == 0:
+            if gained - gained_before <= NOISE * gained:
+                break
+            gained_before = gained
+    return steps, max(violation, 0.0)
+
+
+@loop
+def minimise_singles(
+    K: Any, diagonal: Any, F: Any, s: Any, program: Any, tol: float, max_steps: int
+) -> tuple[int, float]:
+    """One-variable steps for problems without equality: the variable of largest gain G^2 / (2 (K_kk + r)) moves.
+
+    F (n,) and s (layers, n) are updated in place.  Returns the number of steps and the largest |G| of a variable that
+    may follow it.
+    """
+    linear, ridge, lower, upper, _ = program
+    layers, n = s.shape
+    steps = 0
+    violation = 0.0
+    while True:
+        best = 0.0
+        violation = 0.0
+        at = layer = 0
+        slope = 0.0
+        for l in range(layers):
+            for k in range(n):
+                G = F[k] + linear[l, k] + ridge[l, k] * s[l, k]
+                if (G < 0.0 and s[l, k] < upper[l, k]) or (G > 0.0 and s[l, k] > lower[l, k]):
+                    violation = max(violation, abs(G))
+                    gain = G * G / max(diagonal[k] + ridge[l, k], TINY)
+                    if gain > best:
+                        best, at, layer, slope = gain, k, l, G
+        if violation <= tol or steps >= max_steps:
+            break
+        step = -slope / max(diagonal[at] + ridge[layer, at], TINY)
+        moved = min(max(s[layer, at] + step, lower[layer, at]), upper[layer, at])
+        if moved == s[layer, at]:
+            break
+        _shift_one(F, K[at], moved - s[layer, at], 0)
+        s[layer, at] = moved
+        steps += 1
+    return steps, violation

@@ -1,0 +1,291 @@
+"""Many small two-class problems at once: one compiled call for each pair of classes, from the points themselves.
+
+    min 1/2 ||f||^2 + sum_i C_i (1 - y_i (f(x_i) + b))_+          over the points of two classes
+
+One-against-one training of k classes makes k (k - 1) / 2 such problems, most of them small and easy.  Points are
+sorted by class once, so that a pair of classes is two stretches of the same arrays; kernel rows are computed when a
+point first takes part in a step; the certificate (primal, gap, gap-optimal bias) is computed in the same call.  Pairs
+run side by side on all threads and share points, norms and parameters.  Where values are expensive and the whole
+matrix is held in the order of the classes, a pair is two stretches of its rows, and nothing is copied.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer import threads
+from mercer.compiled import loop
+from mercer.gram import RowsOnDemand
+from mercer.losses import Hinge
+from mercer.problems.certificate import SCALED_FROM, Certificate, converged
+from mercer.problems.risk import RegularisedRisk
+from mercer.problems.statement import Costs, stated
+from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_on_points
+from mercer.solvers.verification import MEAN_ROUNDING, ROUNDING, mean_bound, negligible
+
+# Fewer kernel values than this in all pairs together are not worth handing to other threads.
+HANDED_OVER = 4_000_000
+# Machines, and points of each, whose values are computed again to see how far off those of all are.
+SAMPLED_PAIRS = 4
+SAMPLED_POINTS = 32
+# A pair is one compiled call, during which nobody looks at time limits and Ctrl-C.  One that takes more steps than pass
+# over so many values, about a second, is left to a solver that looks up meanwhile.
+LONGEST_CALL = 500_000_000
+
+Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
+Stretches = tuple[int, int, int, int]
+
+
+class PairSolution(NamedTuple):
+    """One machine: signed coefficients of its points (n,), certificate, steps, violation, K c and k_ii (n,).
+
+    `weights` are what errors of K c cost it; see `_weights`.
+    """
+
+    coefficients: Vector
+    certificate: Certificate
+    steps: int
+    violation: float
+    values: Vector
+    diagonal: Vector
+    weights: tuple[float, float, float, float]
+
+
+@loop
+def best_bias(F: Any, y: Any, box: Any, order: Any) -> Any:
+    """The b that makes sum_i C_i (1 - y_i (F_i + b))_+ smallest; `order` sorts the break points y - F."""
+    n = F.shape[0]
+    slope = 0.0
+    total = 0.0
+    for k in range(n):
+        total += box[k]
+        if y[k] > 0:
+            slope -= box[k]
+    flat = 1e-12 * total
+    for at in range(n):
+        k = order[at]
+        slope += box[k]
+        if slope > flat:
+            return y[k] - F[k]
+        if slope >= -flat:
+            ahead = at + 1
+            while ahead < n and box[order[ahead]] <= flat:
+                ahead += 1
+            end = order[ahead] if ahead < n else k
+            return 0.5 * (y[k] - F[k] + y[end] - F[end])
+    return y[order[n - 1]] - F[order[n - 1]]
+
+
+@loop
+def _certificate(F: Any, y: Any, box: Any, s: Any, order: Any) -> tuple[float, float, float]:
+    """Primal value, gap as a sum of non-negative terms, and bias."""
+    bias = best_bias(F, y, box, order)
+    primal = 0.0
+    gap = 0.0
+    for k in range(F.shape[0]):
+        margin = y[k] * (F[k] + bias)
+        loss = box[k] * max(0.0, 1.0 - margin)
+        primal += 0.5 * s[k] * F[k] + loss
+        gap += max(0.0, loss + abs(s[k]) * (margin - 1.0))
+    return primal, gap, bias
+
+
+@loop
+def _weights(F: Any, y: Any, box: Any, s: Any, diagonal: Any, bias: float, unit: float) -> Any:
+    """What errors of F cost, for errors at point i of up to `unit` size sqrt(k_ii), size = sqrt(sum_j s_j^2 k_jj).
+
+    Returns size; the sums of box_i sqrt(k_ii) over points strictly inside their bounds and of |s_i| sqrt(k_ii) over
+    all; and the most that the errors of points at a bound can add to the gap by taking them across the margin.
+    """
+    n = F.shape[0]
+    size = 0.0
+    for k in range(n):
+        size += s[k] * s[k] * diagonal[k]
+    size = np.sqrt(size)
+    free = 0.0
+    norm = 0.0
+    crossing = 0.0
+    for k in range(n):
+        root = np.sqrt(max(0.0, diagonal[k]))
+        norm += abs(s[k]) * root
+        if 0.0 < abs(s[k]) < box[k]:
+            free += box[k] * root
+        else:
+            crossing += box[k] * max(0.0, unit * size * root - abs(1.0 - y[k] * (F[k] + bias)))
+    return size, free, norm, crossing
+
+
+@loop
+def _pair_arrays(units: Any, box: Any, diagonal: Any, stretches: Any, n: int) -> Any:
+    """Program, labels, box and diagonal (n,) of a pair: `middle` points from first.. against second.."""
+    first, middle, second = stretches
+    y, own_box, own_diagonal = np.empty(n), np.empty(n), np.empty(n)
+    linear, lower, upper = np.empty((1, n)), np.empty((1, n)), np.empty((1, n))
+    for k in range(n):
+        side, at = (0, first + k) if k < middle else (1, second + k - middle)
+        y[k], own_box[k], own_diagonal[k] = 1.0 - 2.0 * side, box[at], diagonal[at]
+        linear[0, k], lower[0, k], upper[0, k] = units[0, side], units[1, side] * box[at], units[2, side] * box[at]
+    return (linear, np.zeros((1, n)), lower, upper, np.zeros((1, n), np.intp)), y, own_box, own_diagonal
+
+
+@loop
+def _train(columns: Any, stretches: Any, diagonal: Any, program: Any, tol: float, max_steps: int) -> Any:
+    """One pair from its points: s, F, steps, violation."""
+    n = diagonal.shape[0]
+    s, F = np.zeros((1, n)), np.zeros(n)
+    steps, violation = minimise_pairs_on_points(columns, stretches, diagonal, F, s, program, 1, tol, max_steps)
+    return s[0], F, steps, violation
+
+
+@loop
+def _train_stored(K: Any, stretches: Any, diagonal: Any, program: Any, tol: float, max_steps: int) -> Any:
+    """The same from two stretches of a stored matrix."""
+    n = diagonal.shape[0]
+    s, F = np.zeros((1, n)), np.zeros(n)
+    steps, violation = minimise_pairs(K, stretches, diagonal, F, s, program, 1, tol, max_steps)
+    return s[0], F, steps, violation
+
+
+@cache
+def _units() -> Vector:
+    """Linear term, lower and upper bounds (3, 2) of a point of the positive and of the negative class at C = 1."""
+    unread: Any = None  # the kernel values are the steps' own matter
+    program = stated(unread, Hinge(), np.array([1.0, -1.0]), Costs(np.ones(2), np.ones(2)))
+    return np.array((program.linear, program.lower, program.upper))
+
+
+def _machine(
+    train: Any, rows: Any, box: Vector, diagonal: Vector, pair: Stretches, tol: float, most: int, dtype: Any
+) -> PairSolution:
+    """Train one pair and certify it; sorting is NumPy's, whose compiled twin takes seconds to build."""
+    first, size, second, other = pair
+    stretches = first, size, second
+    program, y, box, diagonal = _pair_arrays(_units(), box, diagonal, stretches, size + other)
+    s, F, steps, violation = train(rows, stretches, diagonal, program, tol, most)
+    primal, gap, bias = _certificate(F, y, box, s, np.argsort(y - F))
+    if not converged(primal, primal - gap, SCALED_FROM, gap):
+        primal, gap = _scaled(F, y, box, s, bias)
+    weights = _weights(F, y, box, s, diagonal, bias, ROUNDING * float(np.finfo(dtype).eps))
+    return PairSolution(s, Certificate(primal, primal - gap, gap, bias), steps, violation, F, diagonal, weights)
+
+
+def certified(
+    machines: Sequence[PairSolution | None],
+    exact: Callable[[int, Index], Vector],
+    dtype: Any,
+    tol: float,
+) -> list[PairSolution | None]:
+    """The machines with bounds that hold in exact arithmetic; None in the place of those whose values are too coarse.
+
+    `exact(pair, points)` computes K c of a machine again in float64.  The values of all machines came about in one
+    way, so that a sample of a few serves all: errors are taken in units of sqrt(sum_j c_j^2 k_jj) sqrt(k_ii).  In
+    float64 what rounding lets one expect is enough.
+    """
+    there = [pair for pair, machine in enumerate(machines) if machine is not None]
+    level = mean = 0.0
+    if np.dtype(dtype) != np.float64 and there:
+        random = np.random.default_rng(0)
+        errors = []
+        for pair in random.choice(there, min(len(there), SAMPLED_PAIRS), replace=False).tolist():
+            machine = machines[pair]
+            assert machine is not None
+            n = len(machine.values)
+            points = random.choice(n, min(n, SAMPLED_POINTS), replace=False)
+            scale = machine.weights[0] * np.sqrt(np.maximum(machine.diagonal[points], 0.0))
+            wrong = exact(pair, points) - machine.values[points]
+            errors.append(np.divide(wrong, scale, out=np.zeros(len(points)), where=scale > 0.0))
+        together = np.concatenate(errors)
+        population = sum(len(machine.values) for machine in machines if machine is not None)
+        level, mean = mean_bound(np.abs(together), population), mean_bound(together, population)
+    return [None if machine is None else _with_doubt(machine, level, mean, tol) for machine in machines]
+
+
+def _with_doubt(machine: PairSolution, level: float, mean: float, tol: float) -> PairSolution | None:
+    """The machine with a gap that errors of `level` and signed `mean` cannot exceed, None where that is too much."""
+    size, free, norm, crossing = machine.weights
+    moved = np.abs(machine.coefficients)
+    total = float(moved.sum())
+    # Every step rounds what it adds to the sums in float64.
+    step = float(moved.max(initial=0.0)) * norm / total if total > 0.0 else 0.0
+    rounded = MEAN_ROUNDING * float(np.finfo(np.float64).eps) * (size + step * float(np.sqrt(machine.steps)))
+    point = level * size + rounded
+    found = machine.certificate
+    wider = found.widened(found.gap + point * free + crossing, 0.5 * (mean * size + rounded) * norm)
+    if not negligible(point, wider.arithmetic, found.gap, found.primal, tol):
+        return None
+    return machine._replace(certificate=wider)
+
+
+def _scaled(F: Vector, y: Vector, box: Vector, s: Vector, bias: float) -> tuple[float, float]:
+    """Primal and gap of the best multiple of the function."""
+    shape: Any = np.broadcast_to(0.0, (F.size, F.size))  # the values are known; of the matrix only its size is asked
+    program = RegularisedRisk(shape, y, Hinge(), 1.0, box).program()
+    h = np.array([-bias])
+    t, scaled = program.best_scale(s, F, h, s)
+    return min(program.evaluate(s, F, h, s), program.evaluate(s, F, scaled, s, t))
+
+
+def solve_pairs(
+    rows: RowsOnDemand,
+    order: Index,
+    stretches: list[Stretches],
+    box: Vector,
+    tol: float,
+    max_steps: int = -1,
+    go_on: Callable[[], bool] = lambda: True,
+) -> list[PairSolution | None]:
+    """Train every pair of `stretches` (first, size, second, size) of the points taken in `order` (n,).
+
+    `box` (n,) holds C_i in that order.  The points of the first stretch are the positive class; coefficients come in
+    the order of the two stretches.  `go_on` is asked before each pair; those it forbids come back as None, and so do
+    those that take longer than `LONGEST_CALL`.
+    """
+    given = (_train, rows.columns(order), box, rows.diagonal()[order].astype(np.float64))
+    return _run(given, stretches, tol, max_steps, go_on, rows.dtype)
+
+
+def solve_stored_pairs(
+    K: NDArray[Any],
+    stretches: list[Stretches],
+    box: Vector,
+    tol: float,
+    max_steps: int = -1,
+    go_on: Callable[[], bool] = lambda: True,
+) -> list[PairSolution | None]:
+    """The same for points whose kernel matrix K (n, n) is in memory; no part of it is copied."""
+    given = (_train_stored, K, box, np.diagonal(K).astype(np.float64))
+    return _run(given, stretches, tol, max_steps, go_on, K.dtype)
+
+
+def _run(
+    given: tuple[Any, Any, Vector, Vector],
+    stretches: list[Stretches],
+    tol: float,
+    max_steps: int,
+    go_on: Callable[[], bool],
+    dtype: Any,
+) -> list[PairSolution | None]:
+    """All pairs, side by side."""
+    limit = max_steps if max_steps >= 0 else int(np.iinfo(np.int64).max)
+    sizes = [size + other for _, size, _, other in stretches]
+    # Large pairs first, so that no thread is left with one at the end.
+    sequence = sorted(range(len(sizes)), key=lambda pair: -sizes[pair])
+    results: list[PairSolution | None] = [None] * len(sizes)
+
+    def run(some: list[int]) -> None:
+        for pair in some:
+            if not go_on():
+                continue
+            most = min(limit, LONGEST_CALL // sizes[pair])
+            machine = _machine(*given, stretches[pair], tol, most, dtype)
+            if machine.steps < most or most == limit or machine.violation <= tol:
+                results[pair] = machine
+
+    # Every hand-over waits for the interpreter's lock: a few of them for many pairs, none for little work.
+    parts = min(len(sizes), 4 * threads.count()) if sum(n * n for n in sizes) > HANDED_OVER else 1
+    threads.run(run, [(sequence[part::parts],) for part in range(parts)])
+    return results

@@ -1,0 +1,89 @@
+"""Machines for all classes, coded, multilabel and tuned ones on small data, for the tests of model files."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer import (
+    LSSVC,
+    SVC,
+    BredensteinerBennettSVC,
+    CrammerSingerSVC,
+    Gaussian,
+    KernelLogistic,
+    LeeLinWahbaSVC,
+    Linear,
+    Multilabel,
+    NuSVC,
+    NuSVR,
+    Nystrom,
+    OneClassSVM,
+    OutputCode,
+    RandomFourier,
+    TunedSVC,
+    TunedSVR,
+    WestonWatkinsSVC,
+)
+from mercer.losses import Huber
+
+from .machines import points
+
+GRID: dict[str, Any] = {"C": [0.5, 2.0, 8.0], "sigma": [1.0, 3.0], "folds": 3}
+LABELS = np.array(["red", "green", "blue"])
+
+
+def labels(n: int = 90) -> np.ndarray:
+    return LABELS[points(n)[1]]
+
+
+def classes(n: int = 90) -> np.ndarray:
+    return points(n)[1]
+
+
+def both(n: int = 90) -> np.ndarray:
+    """Two labels that any point may have."""
+    X, y = points(n)
+    return np.column_stack([y > 0, X[:, 0] > 0.5]).astype(np.int64)
+
+
+def one_always(n: int = 90) -> np.ndarray:
+    return np.column_stack([both(n), np.ones(n, dtype=np.int64)])
+
+
+def values(n: int = 90) -> np.ndarray:
+    return np.asarray(np.sin(points(n)[0][:, 0]))
+
+
+Recipe = tuple[Callable[[], Any], Callable[[int], Any]]
+COMPOUND: dict[str, Recipe] = {
+    "CrammerSingerSVC": (lambda: CrammerSingerSVC(C=2.0, bias="free"), labels),
+    "CrammerSingerSVC on weight vectors": (lambda: CrammerSingerSVC(kernel="linear"), labels),
+    "CrammerSingerSVC on landmarks": (lambda: CrammerSingerSVC(approximation=Nystrom(15)), labels),
+    "WestonWatkinsSVC": (lambda: WestonWatkinsSVC(kernel=Gaussian("median")), classes),
+    "LeeLinWahbaSVC": (lambda: LeeLinWahbaSVC(class_weight={0: 2.0}), classes),
+    "BredensteinerBennettSVC": (lambda: BredensteinerBennettSVC(), classes),
+    "KernelLogistic": (lambda: KernelLogistic(C=3.0), labels),
+    "KernelLogistic on features": (lambda: KernelLogistic(approximation=RandomFourier(20, seed=0)), labels),
+    "NuSVC on landmarks": (lambda: NuSVC(nu=0.3, approximation=Nystrom(15)), labels),
+    "NuSVR on landmarks": (lambda: NuSVR(approximation=Nystrom(15)), values),
+    "OneClassSVM on landmarks": (lambda: OneClassSVM(nu=0.3, approximation=Nystrom(15)), values),
+    "OutputCode": (lambda: OutputCode(), labels),
+    "OutputCode of two classes": (lambda: OutputCode(code=[[1, -1], [-1, 1]]), lambda n: classes(n) > 0),
+    "OutputCode of all pairs": (lambda: OutputCode(SVC(C=3.0), "ava", "hamming"), labels),
+    "OutputCode with probabilities": (lambda: OutputCode(SVC(), "ava", "bradley-terry", random_state=0), labels),
+    "OutputCode that stacks": (lambda: OutputCode(SVC(kernel=Linear()), "ova", "stacking", random_state=0), classes),
+    "OutputCode of least squares": (
+        lambda: OutputCode(LSSVC(C=4.0), "complete", "continuous", loss=Huber(0.5)),
+        labels,
+    ),
+    "OutputCode of systems": (lambda: OutputCode(LSSVC(C="loo"), "ava", "loss"), labels),
+    "OutputCode of clones": (lambda: OutputCode(KernelLogistic(), "ava", "loss", random_state=0), labels),
+    "OutputCode of coded ones": (lambda: OutputCode(OutputCode(LSSVC()), "ova", "hamming"), labels),
+    "Multilabel": (lambda: Multilabel(), both),
+    "Multilabel of least squares": (lambda: Multilabel(LSSVC(C=2.0)), both),
+    "Multilabel of clones": (lambda: Multilabel(LSSVC(C="loo")), one_always),
+    "TunedSVC": (lambda: TunedSVC(**GRID, probability=True), labels),
+    "TunedSVC of a kernel": (lambda: TunedSVC(kernel=Linear(), C=[0.1, 1.0, 10.0], folds=3), classes),
+    "TunedSVR": (lambda: TunedSVR(**GRID, epsilon=[0.05, 0.2]), values),
+}

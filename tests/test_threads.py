@@ -1,0 +1,143 @@
+"""Fits in ten threads at once give the bits of fits one after the other, and leave BLAS as they found it."""
+
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from threading import Barrier, Event
+
+import numpy as np
+import pytest
+
+from mercer import LSSVC, LSSVR, SVC, SVR, CrammerSingerSVC, Gaussian, OutputCode, TunedSVC, threads
+
+AT_ONCE = 10
+random = np.random.default_rng(0)
+X = random.normal(size=(240, 4))
+TARGET = np.sin(X[:, 0]) + 0.2 * random.normal(size=240)
+SIGNS = np.where(TARGET > 0, 1, -1)
+CLASSES = np.digitize(TARGET, [-0.4, 0.4])
+
+MACHINES = {
+    "SVC": (lambda: SVC(probability=True), SIGNS),
+    "SVC of pairs": (lambda: SVC(C=10.0), CLASSES),
+    "SVC of columns": (lambda: OutputCode(SVC(C=3.0), random_state=0), CLASSES),
+    "CrammerSingerSVC": (lambda: CrammerSingerSVC(), CLASSES),
+    "LSSVC": (lambda: LSSVC(C="loo", kernel=Gaussian(sigma="loo")), CLASSES),
+    "LSSVR": (lambda: LSSVR(C="loo"), TARGET),
+    "SVR": (lambda: SVR(C=5.0), TARGET),
+    "TunedSVC": (lambda: TunedSVC(n_C=3, n_sigma=2, folds=3), CLASSES),
+}
+
+
+@pytest.fixture(autouse=True)
+def two_blas_threads():
+    """Two threads of BLAS, whatever the environment says, and two again after the test."""
+    libraries = threads._blas_libraries()
+    with ExitStack() as stack:
+        for library in libraries:
+            stack.callback(library.set_num_threads, library.get_num_threads())
+            library.set_num_threads(2)
+        yield
+        assert blas_threads() == {2}
+
+
+def blas_threads():
+    return {library.get_num_threads() for library in threads._blas_libraries()}
+
+
+def answer(machine, X):
+    values = machine.predict(X) if not hasattr(machine, "decision_function") else machine.decision_function(X)
+    return np.asarray(values)
+
+
+def at_once(fits):
+    """The answers of functions that are called in threads of their own, all let go at the same time."""
+    together = Barrier(len(fits))
+
+    def call(fit):
+        together.wait(timeout=60)
+        return fit()
+
+    with ThreadPoolExecutor(len(fits)) as pool:
+        return list(pool.map(call, fits))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_fits_in_ten_threads_give_the_bits_of_serial_fits(name):
+    make, y = MACHINES[name]
+    # Ten different problems, so that one that reads another's numbers is noticed.
+    parts = [np.sort(np.random.default_rng(seed).choice(240, 200, replace=False)) for seed in range(AT_ONCE)]
+    fits = [lambda part=part: answer(make().fit(X[part], y[part]), X) for part in parts]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        serial = [fit() for fit in fits]
+        parallel = at_once(fits)
+    for alone, beside in zip(serial, parallel):
+        np.testing.assert_array_equal(alone, beside)
+
+
+LARGE = random.normal(size=(700, 4))
+SIDES = np.where(np.sin(LARGE[:, 0]) + 0.2 * random.normal(size=700) > 0, 1, -1)
+# Machines that ask for one thread of BLAS beside machines that take all there are, on matrices whose factors differ in
+# their last digits from one number of threads to the other.
+DIRECT = {
+    "cholesky": {"solver": "cholesky"},
+    "spectral": {"solver": "spectral"},
+    "path": {"C": "loo"},
+}
+
+
+@pytest.mark.parametrize("beyond", [False, True], ids=["few points", "one job"])
+@pytest.mark.parametrize("name", DIRECT)
+def test_machines_of_several_kinds_at_once_leave_each_other_the_bits(monkeypatch, name, beyond):
+    if beyond:  # what is done where there are many points, on few
+        monkeypatch.setattr(threads, "ONE_THREAD", 10)
+    n_jobs = 1 if beyond else None
+
+    def least_squares():
+        return answer(LSSVC(n_jobs=n_jobs, **DIRECT[name]).fit(LARGE, SIDES), LARGE)
+
+    def support_vectors():
+        return answer(SVC(C=10.0, n_jobs=n_jobs).fit(LARGE, SIDES), LARGE)
+
+    alone = least_squares(), support_vectors()
+    for number, beside in enumerate(at_once([least_squares, support_vectors] * 4)):
+        np.testing.assert_array_equal(alone[number % 2], beside)
+
+
+def test_blas_is_given_back_its_threads_by_the_last_who_leaves():
+    entered, left = Event(), Event()
+
+    def first():
+        with threads.one_blas_thread(), threads.one_blas_thread():
+            entered.set()
+            assert left.wait(timeout=60)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(first)
+        assert entered.wait(timeout=60)
+        with threads.one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}  # the other thread is still inside
+        left.set()
+        running.result()
+    assert blas_threads() == {2}
+
+
+def test_many_who_enter_and_leave_at_once_leave_blas_as_it_was():
+    def often():
+        for _ in range(200):
+            with threads.one_blas_thread():
+                assert blas_threads() == {1}
+
+    at_once([often] * AT_ONCE)
+    assert blas_threads() == {2}
+
+
+def test_large_work_keeps_the_threads_of_blas_unless_one_job_was_asked_for():
+    with threads.limit(2), threads.blas_threads(threads.ONE_THREAD + 1):
+        assert blas_threads() == {2}
+    with threads.limit(1), threads.blas_threads(threads.ONE_THREAD + 1):
+        assert blas_threads() == {1}
+    with threads.limit(2), threads.blas_threads(threads.ONE_THREAD):
+        assert blas_threads() == {1}
