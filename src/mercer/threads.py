@@ -9,7 +9,7 @@ import atexit
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import pairwise
@@ -91,26 +91,47 @@ def _inside(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         _here.inside = False
 
 
-def run(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], most: int | None = None) -> list[T]:
+def run(
+    function: Callable[..., T],
+    tasks: Sequence[tuple[Any, ...]],
+    most: int | None = None,
+    *,
+    executor: Executor | None = None,
+    go_on: Callable[[T], bool] | None = None,
+) -> list[T]:
     """Call `function` on each tuple of arguments, side by side; the results come in the order of the tasks.
 
     `most` tasks run at a time where it is given, because more of them would not fit in memory; where that is one, the
-    task has all threads to itself.
+    task has all threads to itself.  An `executor` runs the tasks in the place of mercer's threads: processes or a
+    cluster take functions and arguments that can be pickled.  `go_on` hears of every result in the order of the tasks;
+    where it answers False the tasks that have not begun are left out, and the results so far are all there is.
     """
     workers = min(count(), len(tasks), len(tasks) if most is None else most)
-    if workers <= 1:
-        return [function(*arguments) for arguments in tasks]
-    with _lock:
-        pool = _pools.get(workers)
-        if pool is None:
-            pool = _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
-    futures = [pool.submit(_inside, function, arguments) for arguments in tasks]
+    if executor is None and workers <= 1:
+        return _until((function(*arguments) for arguments in tasks), go_on)
+    if executor is not None:
+        futures = [executor.submit(function, *arguments) for arguments in tasks]
+    else:
+        with _lock:
+            pool = _pools.get(workers)
+            if pool is None:
+                pool = _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
+        futures = [pool.submit(_inside, function, arguments) for arguments in tasks]
     try:
-        return [future.result() for future in futures]
-    except BaseException:
-        for future in futures:
+        return _until((future.result() for future in futures), go_on)
+    finally:
+        for future in futures:  # those that have ended do not mind
             future.cancel()
-        raise
+
+
+def _until(results: Iterator[T], go_on: Callable[[T], bool] | None) -> list[T]:
+    """The results, up to the first one after which `go_on` answers False."""
+    found: list[T] = []
+    for result in results:
+        found.append(result)
+        if go_on is not None and not go_on(result):
+            break
+    return found
 
 
 def apart(function: Callable[[], T], poll: Callable[[], None] | None) -> T:

@@ -255,6 +255,10 @@ class LeastSquaresMachine(KernelMachine):
             state = {**state, "_matrix": None}
         return {**state, "_points": None} if state.get("approximation_") is not None else state
 
+    def forget_matrix(self) -> None:
+        """Let a given kernel matrix go: only leave-one-out that was computed by now can be read afterwards."""
+        self._matrix = None
+
     def leave_one_out(self) -> LeaveOneOut:
         """Exact leave-one-out of the fitted machine, computed once: 2/3 n^3 operations and one n x n matrix."""
         check_is_fitted(self)

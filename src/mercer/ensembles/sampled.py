@@ -1,0 +1,136 @@
+"""What ensembles of members on samples share: Bagging, Committee and Stacking."""
+
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.ensembles import sampling
+from mercer.ensembles.base import Array, Data, Ensemble
+from mercer.ensembles.members import Crew, Trained
+from mercer.ensembles.sampling import Sample
+from mercer.errors import InvalidInput
+from mercer.machine.outcome import FitPlan, common_outcome
+from mercer.solvers.monitor import Monitor
+
+SAMPLES = ("bootstrap", "subsample", "committee", "disjoint")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SampledEnsemble(Ensemble):
+    """Members on samples of the points, or machines of several kinds on all of them."""
+
+    members: int = 10
+    sample: str = "disjoint"
+    size: float = 1.0
+    features: float = 1.0
+    noise: float = 0.0
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Ensemble._parameter_constraints,
+        "members": [Interval(Integral, 1, None, closed="left")],
+        "sample": [StrOptions(set(SAMPLES))],
+        "size": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0.0, 1.0, closed="right")],
+        "features": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0.0, 1.0, closed="right")],
+        "noise": [Interval(Real, 0.0, None, closed="left")],
+    }
+
+    # Training --------------------------------------------------------------------------------------------------
+
+    def _crew(self, data: Data, random: np.random.Generator) -> Crew:
+        """Bases and samples of all members, and what they share."""
+        if isinstance(self._base, (list, tuple)):
+            bases = self._bases
+            samples = [Sample(np.arange(data.n))] * len(bases)
+        else:
+            bases = [self._base] * self.members
+            samples = self._samples(data, random)
+        samples = self._with_features(samples, data, random)
+        spread = None
+        if self.noise > 0.0:
+            if data.kind != "features" or sp.issparse(data.X):
+                raise InvalidInput("noise is added to dense features; leave it at 0 for other points")
+            spread = self.noise * data.X.std(axis=0)
+            samples = [replace(sample, noise=int(random.integers(1 << 32))) for sample in samples]
+        seed = int(random.integers(1 << 32))
+        return Crew(data, bases, samples, self._columns, seed=seed, spread=spread, executor=self.executor)
+
+    def _samples(self, data: Data, random: np.random.Generator) -> list[Sample]:
+        n, strata, size = data.n, data.codes, sampling.absolute(self.size, data.n)
+        if self.sample == "bootstrap":
+            return sampling.bootstrap(n, self.members, size, seed=random, strata=strata)
+        if self.sample == "subsample":
+            return sampling.subsample(n, self.members, size, seed=random, strata=strata)
+        if self.members == 1:
+            return [Sample(np.arange(n))]
+        deal = sampling.disjoint if self.sample == "disjoint" else sampling.committee
+        return deal(n, self.members, seed=random, strata=strata)
+
+    def _with_features(self, samples: list[Sample], data: Data, random: np.random.Generator) -> list[Sample]:
+        if self.features == 1.0 and not isinstance(self.features, Integral):
+            return samples
+        if data.kind != "features":
+            raise InvalidInput("features: a kernel matrix or objects have no features to choose from; leave it at 1.0")
+        d = int(data.X.shape[1])
+        chosen = sampling.feature_subsets(d, len(samples), sampling.absolute(self.features, d), seed=random)
+        return [replace(sample, features=features) for sample, features in zip(samples, chosen)]
+
+    def _train_members(self, crew: Crew, monitor: Monitor, folds: int | None = None) -> list[Trained]:
+        """Train, and keep the members and their certificates."""
+        self.bank_, trained = crew.train(monitor, folds=folds)
+        self.coverage_ = sampling.coverage(self.bank_.samples, crew.data.n)
+        self._conclude(monitor)
+        return trained
+
+    def _conclude(self, monitor: Monitor | None = None) -> None:
+        """Kernel and outcome of all parts together."""
+        self.kernel_ = self.bank_.kernel
+        ended = None if monitor is None else monitor.stopped
+        self.stopped_ = common_outcome(self._parts()) if ended is None else ended
+
+    # What it consists of ---------------------------------------------------------------------------------------
+
+    def _parts(self) -> list[Any]:
+        check_is_fitted(self)
+        return list(self.bank_.machines)
+
+    @property
+    def members_(self) -> list[Any]:
+        """The fitted machines; those that share a kernel matrix take kernel values, see `member_outputs`."""
+        return self._parts()
+
+    @property
+    def plan_(self) -> FitPlan:
+        """How the members were trained: that of the first one, for all of them; print it."""
+        found = super().plan_
+        view: Any = self.bank_.view
+        if self.bank_.storage is None:
+            return found
+        return replace(found, storage=self.bank_.storage, precision=view.resources.precision)
+
+    # Prediction ------------------------------------------------------------------------------------------------
+
+    def member_outputs(self, X: Any) -> Array:
+        """Outputs (q, n, k) of every member."""
+        return np.asarray(self.bank_.outputs(self._points(X)))
+
+    def _combined(self, X: Any) -> Array:
+        return self._combine(self.bank_.outputs(X))
+
+    def _combine(self, F: Array) -> Array:
+        """Outputs (n, k) of the ensemble from those of its members (q, n, k)."""
+        raise NotImplementedError
+
+
+def targets_of(data: Data, columns: int) -> NDArray[np.float64]:
+    """Targets (n, k) that outputs are held against: +-1 for classes, the numbers themselves for a regression."""
+    if data.codes is None:
+        return data.y[:, None]
+    if columns == 1:
+        return np.where(data.codes == 1, 1.0, -1.0)[:, None]
+    return np.where(data.codes[:, None] == np.arange(columns), 1.0, -1.0)
