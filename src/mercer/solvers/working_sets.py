@@ -125,6 +125,9 @@ class Strategy(Protocol):
     def expansion(self) -> Array:
         """K c at the training points, without any bias."""
 
+    def facts(self) -> dict[str, Any]:
+        """What a strategy has to tell of its work besides."""
+
 
 class Search:
     """One solve: a strategy, and what has been spent on it.
@@ -376,6 +379,7 @@ class Search:
                 "rounds": self.rounds,
                 "kernel_values": strategy.kernel_values,
                 "float64_passes": self.refreshed,
+                **strategy.facts(),
             },
         )
 

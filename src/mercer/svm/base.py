@@ -21,6 +21,7 @@ from mercer.machine.outcome import MET
 from mercer.machine.training_set import TrainingSet
 from mercer.problems import Problem
 from mercer.resources import Resources
+from mercer.solvers.catalogue import NAMES
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 from mercer.svm.solving import WarmStart, solve
@@ -41,7 +42,7 @@ class SupportVectorMachine(KernelMachine):
         **KernelMachine._parameter_constraints,
         "shrinking": ["boolean"],
         "cache_size": [Interval(Real, 0, None, closed="neither")],
-        "solver": [StrOptions({"auto", "decomposition", "interior_point", "linear_dual"})],
+        "solver": [StrOptions({"auto", *NAMES})],
         "gap_tol": [Interval(Real, 0.0, None, closed="neither"), None],
     }
 

@@ -395,7 +395,7 @@ class SVC(Classifier):
             return {}
         if self.warm_start or self.gap_tol is not None or self.C > LONG_RUNS:
             return {}
-        if self.solver in ("interior_point", "linear_dual") or training.reduction is not None:
+        if self.solver not in ("auto", "decomposition") or training.reduction is not None:
             return {}
         if monitor.has_callbacks or not (self._paired or len(self.classes_) == 2):
             return {}

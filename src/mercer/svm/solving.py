@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import BudgetTooSmall, InvalidInput, NotConverged, NotPositiveDefinite
+from mercer.errors import BudgetTooSmall, NotConverged, NotPositiveDefinite
 from mercer.planning import Choice, patience, quadratic_solver
 from mercer.problems import HardMargin, NuClassification, NuRegression, OneClass, Problem, rescale
 from mercer.resources import Resources
+from mercer.solvers import catalogue
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.quadratic import decomposition, interior_point, linear_dual
 from mercer.solvers.solution import Solution
 
 INTERIOR_GAP = 1e-9
 STALLED_GAP = 1e-5  # at the end of its digits, the method still has answered the question
-INTERIOR_ITERATIONS = 100
 POLISHING = 1_000_000  # pair steps that may follow it, a few seconds
 VANISHING = 1e-12  # a margin below this share of the size of f is rounding: of the radius of the points, a millionth
 ROUNDING = 1e-13  # no violation below this share of the size of f can be asked for
@@ -92,8 +92,8 @@ def solve(
     """
     asked = solver != "auto"
     choice = Choice.asked("solver", solver) if asked else quadratic_solver(problem, resources, bounded=max_iter >= 0)
-    if problem.basis is not None and choice.name != "interior_point":
-        raise InvalidInput(f"solver={solver!r} cannot take basis functions: use 'interior_point' or 'auto'")
+    if asked and solver != "interior_point":  # which itself says what it lacks, memory or a convex matrix
+        catalogue.require(solver, problem)
     automatic = not asked and problem.basis is None
 
     def run(tolerance: float, first: Any, left: int) -> Solution:
@@ -132,8 +132,9 @@ def _run(
 ) -> Solution:
     """One run of one solver, and of the next one where the first was mercer's choice and ends before the optimum."""
     options: dict[str, Any] = {"gap_tol": gap_tol, "monitor": monitor, "start": first}
-    if choice.name == "linear_dual":
-        return _because(linear_dual.solve(problem, tol=tol, max_iter=max_iter, **options), choice.reason)
+    if choice.name not in ("decomposition", "interior_point"):
+        module = catalogue.by_name(choice.name)
+        return _because(module.solve(problem, tol=tol, max_iter=max_iter, **options), choice.reason)
     if choice.name == "decomposition":
         most = patience(problem) if automatic and max_iter < 0 else None
         found = decomposition.solve(problem, tol=tol, max_iter=max_iter if most is None else most, **options)
@@ -182,7 +183,7 @@ def _interior_point(
             tol=INTERIOR_GAP if gap_tol is None else gap_tol,
             start=first,
             monitor=monitor,
-            max_iterations=INTERIOR_ITERATIONS if max_iter < 0 else max_iter,
+            max_iter=max_iter,
             memory=resources.memory,
         )
     if found.stopped == "stalled" and _answered(found, gap_tol):

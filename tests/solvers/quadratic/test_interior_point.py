@@ -420,7 +420,7 @@ def test_monitor_sees_every_iteration_and_can_stop_it():
 def test_stopping_short_is_said_aloud_with_the_gap():
     problem = case(eps_svr, 0).problem
     with pytest.warns(NotConverged, match="relative gap"):
-        solution = solve(problem, max_iterations=3)
+        solution = solve(problem, max_iter=3)
     assert solution.stopped == "iterations"
     assert solution.gap > 0
     best = solve(problem)

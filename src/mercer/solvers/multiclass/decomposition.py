@@ -329,3 +329,7 @@ class AllClasses:
     def expansion(self) -> Array:
         """K c (n, k) at the training points."""
         return np.asarray(self.F - self.b - self.constant * self.c.sum(axis=0) + self._shift())
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing more."""
+        return {}

@@ -32,6 +32,8 @@ Index = NDArray[np.intp]
 Parts = tuple[Array, Array, Array, Array, Index]
 
 NAME = "decomposition"
+ACCEPTS = "boxes and fixed sums of groups of variables: all machines without basis functions"
+SECTION = "Rifkin 2002, section 2.4; Schoelkopf and Smola 2002, section 10.4"
 # With so many free points that no working set holds them, up to so many points are solved as a whole after all.
 WHOLE_IF_CROWDED = 10_000
 
@@ -281,3 +283,7 @@ class GroupSums:
     def expansion(self) -> Array:
         """K c (n,) at the training points."""
         return self._f0().copy()
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing more."""
+        return {}

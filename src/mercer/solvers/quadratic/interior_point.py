@@ -43,6 +43,9 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 NAME = "interior point"
+ACCEPTS = "every convex program whose matrix fits in memory, basis functions included"
+SECTION = "Schoelkopf and Smola 2002, section 10.3"
+ITERATIONS = 100  # at most, where no bound is given
 STEP = 0.995  # share of the way to the boundary that a step may go
 MATRICES = 4  # n x n matrices held at once: the kernel, its factor, and two while variables leave the system
 SHARE = 0.7  # of the free memory, when no budget is stated
@@ -89,13 +92,14 @@ def solve(
     problem: Problem | QuadraticProgram,
     *,
     tol: float = 1e-8,
+    gap_tol: float | None = None,
     start: Array | Solution | None = None,
     monitor: Monitor | None = None,
-    max_iterations: int = 100,
+    max_iter: int = -1,
     eliminate: float | None = 1e10,
     memory: int | str | None = None,
 ) -> Solution:
-    """Solve to a relative duality gap of `tol`.
+    """Solve to a relative duality gap of `tol`, or of `gap_tol` where that is given, in at most `max_iter` iterations.
 
     `eliminate`: a variable is fixed at its bound once (multiplier / distance to the bound), in units of the problem's
     own gradients and variables, passes this number; None never fixes any.
@@ -109,7 +113,8 @@ def solve(
             f"{show(_budget(memory))}: use the decomposition solver"
         )
     with threads.blas_threads(program.n):
-        return _follow(task, tol, start, monitor, max_iterations, eliminate, began)
+        most = ITERATIONS if max_iter < 0 else max_iter
+        return _follow(task, tol if gap_tol is None else gap_tol, start, monitor, most, eliminate, began)
 
 
 def _follow(

@@ -43,6 +43,8 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 NAME = "linear dual"
+ACCEPTS = "a thin factor in place of the kernel matrix, and at most one fixed sum: linear kernels, approximations"
+SECTION = "Hsieh and others 2008"
 SLOW = 0.5  # t must shrink at least to this share from one multiplier to the next, or tau grows
 GROWTH, MOST_GROWTH = 4.0, 256.0
 EVERY = 10  # passes between two joint steps of the free variables

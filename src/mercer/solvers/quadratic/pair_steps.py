@@ -25,6 +25,7 @@ import numpy as np
 
 from mercer.compiled import greater, lesser, loop
 from mercer.gram import fill_all, fill_row, no_columns, room_for_rows
+from mercer.solvers.quadratic.analytic_step import TINY, least_curvature, pair_length, single_length
 
 # Up to so many points one product for all rows is cheaper than a few rows one by one.
 ALL_ROWS = 256
@@ -33,16 +34,6 @@ NEVER = 1e30
 CHUNK = 64
 # A stretch of steps that lowers the objective by less than this share of all that was gained so far is rounding.
 NOISE = 1e-13
-# A curvature this far below the diagonal is round-off of a flat direction; where the diagonal is zero, the curvature is
-# exact, and the second number keeps the division finite in float32 too.
-FLAT = 1e-12
-TINY = 1e-30
-
-
-@loop
-def _least_curvature(own: float) -> float:
-    """The least curvature a step is divided by, for a point whose K_ii + r is `own`."""
-    return max(FLAT * abs(own), TINY)
 
 
 @loop
@@ -78,7 +69,7 @@ def _highest_gain(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level
     """Largest gain (G_j - level)^2 / eta_j and largest G_j - level."""
     zero = np.float32(0.0)
     two = np.float32(2.0)
-    flat = np.float32(_least_curvature(own))
+    flat = np.float32(least_curvature(own))
     highest = np.float32(-1.0)
     widest = -NEVER
     for k in range(F.shape[0]):
@@ -112,7 +103,7 @@ def _steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: An
             start = left
     position = start
     value = np.float32(-1.0)
-    flat = np.float32(_least_curvature(own))
+    flat = np.float32(least_curvature(own))
     for k in range(start, min(n, start + CHUNK)):
         rise = max(np.float32(values[k] + offsets[k] - level), np.float32(0.0))
         eta = max(own + bends[k] - np.float32(2.0) * np.float32(row[k]), flat)
@@ -257,11 +248,11 @@ def _pair_steps(
         other_row = K[j] if lazy else K[first + j] if j < middle else K[second + j - middle]
         shared = row[left + j] if j < cut else row[right + j - cut]
         bends = diagonal[i] + ridge[li, i] + diagonal[j] + ridge[lj, j]
-        eta = max(bends - 2.0 * shared, _least_curvature(bends))
+        eta = max(bends - 2.0 * shared, least_curvature(bends))
         slope = F[j] + fall[g, j] - level
         room_up = upper[li, i] - s[li, i]
         room_down = s[lj, j] - lower[lj, j]
-        step = min(slope / eta, room_up, room_down)
+        step = pair_length(slope, bends, shared, room_up, room_down)
         s[li, i] = upper[li, i] if step >= room_up else s[li, i] + step
         s[lj, j] = lower[lj, j] if step >= room_down else s[lj, j] - step
         _shift(F, row[left : left + cut], other_row[left : left + cut], step, 0)
@@ -306,9 +297,11 @@ def minimise_singles(
                         best, at, layer, slope = gain, k, l, G
         if violation <= tol or steps >= max_steps:
             break
-        step = -slope / max(diagonal[at] + ridge[layer, at], TINY)
-        moved = min(max(s[layer, at] + step, lower[layer, at]), upper[layer, at])
-        if moved == s[layer, at]:
+        own = s[layer, at]
+        bend = diagonal[at] + ridge[layer, at]
+        moved = own + single_length(slope, bend, upper[layer, at] - own, own - lower[layer, at])
+        moved = min(max(moved, lower[layer, at]), upper[layer, at])
+        if moved == own:
             break
         _shift_one(F, K[at], moved - s[layer, at], 0)
         s[layer, at] = moved

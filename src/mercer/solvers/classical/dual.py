@@ -1,0 +1,246 @@
+"""The dual as the classical solvers share it: variables, outputs, thresholds, shrinking, and how a solve is run.
+
+Signed variables s (layers, n) of `mercer.problems.program`, flat in the order v = layer * n + point, have the gradient
+
+    G_v = F_point + linear_v + ridge_v s_v,       F = (K + constant) c,   c the sum of a point's variables.
+
+F is a function cache: after a change of c it is updated from the differences alone, F += K[:, changed] (c_new - c_old),
+never by adding a new sum and subtracting an old one, and it is computed afresh in float64 after `REFRESH` updates and
+before an answer is given (Schoelkopf and Smola 2002, section 10.1.3).
+
+Thresholds: in each group the smallest gradient of a variable that may rise and the largest of one that may fall.  The
+point is optimal when no group has the second above the first, whatever the multiplier of the group is; their distance
+is the violation (Keerthi and others 2001; section 10.5.4).  Pairs within a group keep every sum, so that problems with
+several sums (nu machines) need nothing else.
+
+Variables that are shrunk keep their value: their bounds close in on it, for every loop that reads `_program`, and the
+outputs and rows of points without another variable are not kept up to date.  Before an answer is given all of them come
+back and are looked at again.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer import threads
+from mercer.errors import InvalidInput
+from mercer.problems.base import PlainProgram, Problem
+from mercer.problems.certificate import Certificate, Uncertainty
+from mercer.problems.program import QuadraticProgram
+from mercer.solvers.classical.row_cache import RowCache
+from mercer.solvers.contract import Acceptance, require, starting_variables
+from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.quadratic import decomposition
+from mercer.solvers.quadratic.decomposition import GroupSums, Parts
+from mercer.solvers.solution import Solution
+from mercer.solvers.working_sets import Search
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+REFRESH = 100_000  # updates of F by one coefficient between two computations in float64
+DEEPER = 0.1  # where the violation is met and the gap is not, aim for this share of the violation
+GROUP_SUMS = "boxes and fixed sums of groups of variables"
+
+
+def accepts(problem: Any) -> Acceptance:
+    """The programs that pairs within a group, or single variables without one, can solve."""
+    if not isinstance(problem, Problem | QuadraticProgram):
+        return Acceptance(False, f"it solves quadratic programs, not {type(problem).__name__}")
+    return decomposition.accepts(problem)
+
+
+class ClassicalDual(GroupSums):
+    """One solve: a subclass says in `advance` how variables are chosen and moved."""
+
+    finishes = False
+
+    def __init__(
+        self, problem: Problem, tol: float, start: Array | None, *, name: str, memory: int | str | None = None
+    ) -> None:
+        program = problem.program()
+        self.name, self.memory = name, memory
+        self.cache = RowCache(program.gram, program.constant, memory)
+        self.counted = self.updates = 0
+        self.shrunk: Mask | None = None
+        self.kept: Certificate | None = None
+        super().__init__(problem, tol, start)
+        self.flat = self.s.reshape(-1)
+        self.N = self.flat.size
+        self.active: Index = np.arange(self.n)
+
+    def advance(self, aim: float, most: int) -> int:
+        """At most about `most` steps towards a violation of at most `aim`; how many were made, 0 where none helps."""
+        raise NotImplementedError
+
+    def facts(self) -> dict[str, Any]:
+        """What a solver has to tell besides: counts of its cache."""
+        report = self.cache.report()
+        return {"cache_hits": report.hits, "cache_misses": report.misses, "cache_rate": report.rate}
+
+    # The engine's questions ------------------------------------------------------------------------------------
+
+    def at_once(self) -> bool:
+        """The classical solvers choose for themselves."""
+        return True
+
+    def solve(self, W: Index | None, tol: float, most: int) -> tuple[int, float]:
+        """One round of the method."""
+        aim = 0.5 * self.tol if self.violation > self.tol else DEEPER * self.violation
+        done = self.advance(aim, most)
+        if self.updates >= REFRESH:
+            self.recompute()
+        self._count()
+        return done, self.violation
+
+    def survey(self) -> None:
+        """Gradients and thresholds; where those left after shrinking are content, of all variables."""
+        super().survey()
+        if self.shrunk is not None and self.violation <= self.tol:
+            self.unshrink()
+            super().survey()
+
+    def settle(self) -> bool:
+        """Bring shrunk variables back; whether there were any."""
+        if self.shrunk is None:
+            return False
+        self.unshrink()
+        return True
+
+    def certificate(self, aim: float | None = None, uncertainty: Uncertainty | None = None) -> Certificate:
+        """That of the problem; while variables are shrunk the last one, whose bounds still hold, for reports."""
+        if self.shrunk is not None and uncertainty is None and self.kept is not None:
+            return self.kept
+        self.settle()
+        return super().certificate(aim, uncertainty)
+
+    def recompute(self) -> None:
+        """F in float64 at all points."""
+        super().recompute()
+        self.updates = 0
+
+    def use(self, gram: Any) -> None:
+        """Go on with another operator for the same values."""
+        self.unshrink()
+        super().use(gram)
+        self._count()
+        self.cache, self.counted = RowCache(gram, self.constant, self.memory), 0
+
+    def _count(self) -> None:
+        """Take over the kernel values that the cache has computed."""
+        self.kernel_values += self.cache.evaluations - self.counted
+        self.counted = self.cache.evaluations
+
+    # Variables and outputs -------------------------------------------------------------------------------------
+
+    def point(self, variables: Index) -> Index:
+        """The points that variables sit on."""
+        return variables % self.n
+
+    def may_rise(self) -> Mask:
+        """Which variables (N,) are below their upper bound."""
+        return np.asarray(self.s < self._program()[3]).ravel()
+
+    def may_fall(self) -> Mask:
+        """Which variables (N,) are above their lower bound."""
+        return np.asarray(self.s > self._program()[2]).ravel()
+
+    def gradient(self, variables: Index | None = None) -> Array:
+        """G (N,), or at some variables, from the present F."""
+        v = np.arange(self.N) if variables is None else variables
+        linear, ridge = self.linear.ravel()[v], self.ridge.ravel()[v]
+        return np.asarray(self.F[self.point(v)] + linear + ridge * self.flat[v])
+
+    def move(self, variables: Index, values: Array) -> None:
+        """Give variables new values, put on a bound that they have all but reached, and update F."""
+        change = values - self.flat[variables]
+        self.flat[variables] = values
+        self.carry(self.point(variables), change)
+
+    def carry(self, points: Index, change: Array) -> None:
+        """F += K[:, points] change, for coefficients that have changed by `change`."""
+        total = np.bincount(points, weights=change, minlength=self.n).astype(np.float64, copy=False)
+        moved = np.flatnonzero(total)
+        if moved.size:
+            self._add(moved, total[moved])
+
+    def _add(self, points: Index, change: Array) -> None:
+        """F += (K + constant)[:, points] change at the points that are kept up to date."""
+        added = self.cache.dot(points, change)
+        if self.cache.columns is not None:
+            self.F[self.active] += added
+        else:
+            self.F += added
+        self.updates += points.size
+        self._count()
+
+    # Shrinking -------------------------------------------------------------------------------------------------
+
+    def settled(self) -> Mask:
+        """Which variables (N,) are at a bound and do not violate by half of tol."""
+        G, group = self.G.ravel(), self.group.ravel()
+        levels = self._levels() if self.groups else np.zeros(0)
+        excess = G - (levels[group] if self.groups else 0.0)
+        slack = 0.5 * self.tol
+        low, high = self.flat <= self.lower.ravel(), self.flat >= self.upper.ravel()
+        return np.asarray((low & (excess > slack)) | (high & (excess < -slack)))
+
+    def shrink(self, variables: Mask) -> None:
+        """Leave these variables (N,) out until `unshrink`, those left out before included."""
+        if self.kept is None:
+            self.kept = super().certificate()
+        out = variables if self.shrunk is None else variables | self.shrunk
+        self.shrunk = out
+        self.closed = (
+            np.where(out.reshape(self.s.shape), self.s, self.lower),
+            np.where(out.reshape(self.s.shape), self.s, self.upper),
+        )
+        active = np.flatnonzero(~out.reshape(self.s.shape).all(axis=0))
+        if active.size and active.size < self.active.size:
+            self.active = active
+            self.cache.restrict(active)
+
+    def unshrink(self) -> None:
+        """All variables take part again, with outputs computed in float64."""
+        if self.shrunk is None:
+            return
+        self.shrunk = self.kept = None
+        self.active = np.arange(self.n)
+        self.cache.restore()
+        self.recompute()
+
+    def _program(self, W: Index | None = None) -> Parts:
+        """Linear term, ridge, bounds and groups; shrunk variables have no room to move."""
+        linear, ridge, lower, upper, group = super()._program(W)
+        if self.shrunk is None:
+            return linear, ridge, lower, upper, group
+        low, high = self.closed
+        return linear, ridge, low if W is None else low[:, W], high if W is None else high[:, W], group
+
+
+def descend(
+    method: type[ClassicalDual],
+    problem: Problem | QuadraticProgram,
+    *,
+    name: str,
+    tol: float,
+    gap_tol: float | None,
+    start: Array | Solution | None,
+    monitor: Monitor | None,
+    max_iter: int,
+    memory: int | str | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Solution:
+    """Run a method to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given."""
+    if not tol > 0:
+        raise InvalidInput(f"tol must be positive, got {tol}")
+    require(accepts(problem), name)
+    whole = problem if isinstance(problem, Problem) else PlainProgram(problem)
+    listener = listening(monitor)
+    with listener, threads.one_blas_thread():
+        first = starting_variables(whole.program(), start, monitor)
+        dual = method(whole, tol, first, name=name, memory=memory, **options)
+        return Search(dual, tol=tol, gap_tol=gap_tol, monitor=listener, seed=seed).run(max_iter)

@@ -1,0 +1,95 @@
+"""Working sets of a fixed size with any inner solver (Schoelkopf and Smola 2002, algorithm 10.2).
+
+    repeat   choose a few variables V that violate the optimality conditions, balanced so that they can move
+             solve the program of V with all others fixed, by any solver
+             carry the change to the outputs of all points
+    until    the violation, or the gap, is small enough
+
+The whole objective falls as much as that of the subset, and strictly as long as a pair that violates is in V, which
+the pair at the thresholds of its worst group always is.  Fewer than 100 variables at a time are usual.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.problems.base import Problem
+from mercer.problems.program import QuadraticProgram
+from mercer.solvers.classical.dual import GROUP_SUMS, accepts, descend
+from mercer.solvers.classical.selection import balanced, checked_score
+from mercer.solvers.classical.shrinking import StickyFlags
+from mercer.solvers.classical.subset import PAIRS, SubsetDual
+from mercer.solvers.monitor import Monitor
+from mercer.solvers.solution import Solution
+
+Array = NDArray[np.float64]
+
+__all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
+
+NAME = "working_set"
+ACCEPTS = GROUP_SUMS
+SECTION = "Schoelkopf and Smola 2002, section 10.4.2, algorithm 10.2"
+SIZE = 50
+
+
+def solve(
+    problem: Problem | QuadraticProgram,
+    *,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    start: Array | Solution | None = None,
+    monitor: Monitor | None = None,
+    max_iter: int = -1,
+    memory: int | str | None = None,
+    size: int = SIZE,
+    score: str = "gap",
+    inner: str = PAIRS,
+    sticky: int = 0,
+) -> Solution:
+    """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given.
+
+    `size` variables are worked on at a time, chosen by `score` ("gap", "gradient" or "multiplier") and minimised over
+    by `inner`: "pairs", or the name of a registered solver.  A variable that reaches a bound is left alone for the next
+    `sticky` rounds.  `max_iter` bounds the number of inner steps, `memory` the bytes of kernel rows that are kept.
+    """
+    if size < 2:
+        raise InvalidInput(f"size must be at least 2, got {size}")
+    return descend(
+        FixedSize,
+        problem,
+        name=NAME,
+        tol=tol,
+        gap_tol=gap_tol,
+        start=start,
+        monitor=monitor,
+        max_iter=max_iter,
+        memory=memory,
+        size=size,
+        score=checked_score(score),
+        inner=inner,
+        sticky=sticky,
+    )
+
+
+class FixedSize(SubsetDual):
+    """The rounds of algorithm 10.2."""
+
+    def __init__(
+        self, problem: Problem, tol: float, start: Array | None, *, size: int, score: str, sticky: int, **options: Any
+    ) -> None:
+        super().__init__(problem, tol, start, **options)
+        self.size, self.score = size, score
+        self.flags = StickyFlags(self.N, sticky)
+
+    def advance(self, aim: float, most: int) -> int:
+        """One working set."""
+        V = balanced(self, self.size, self.score, ~self.flags.stuck)
+        if not V.size:
+            return 0
+        done = self.optimise(V, aim, most)
+        at_bound = np.zeros(self.N, dtype=np.bool_)
+        at_bound[V] = (self.flat[V] <= self.lower.ravel()[V]) | (self.flat[V] >= self.upper.ravel()[V])
+        self.flags.round(at_bound)
+        return done
