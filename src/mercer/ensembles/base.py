@@ -66,7 +66,7 @@ class Data:
 
 
 def _classifies(estimator: "Ensemble") -> bool:
-    if not is_classifier(estimator._first):
+    if not estimator._classify:
         raise AttributeError("decision_function is for classifiers; this ensemble is a regressor")
     return True
 
@@ -118,6 +118,11 @@ class Ensemble(FittedEnsemble):
             raise InvalidInput("base holds no machine; give one, or a list of them")
         return found[0]
 
+    @property
+    def _classify(self) -> bool:
+        """Whether it predicts classes."""
+        return bool(is_classifier(self._first))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         own = get_tags(self._first)
@@ -142,7 +147,7 @@ class Ensemble(FittedEnsemble):
 
     def _state(self) -> State:
         """What predictions need beside the members."""
-        labels: dict[str, Any] = {"classes_": Labels()} if is_classifier(self._first) else {}
+        labels: dict[str, Any] = {"classes_": Labels()} if self._classify else {}
         return {**labels, "_kept": Values(("points",), "i8", optional=True)}
 
     @property
@@ -156,8 +161,8 @@ class Ensemble(FittedEnsemble):
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> Data:
         """Points, targets and weights as all ensembles take them; points of weight zero are left out."""
-        classify = is_classifier(self._first)
-        if not classify and not is_regressor(self._first):
+        classify = self._classify
+        if not is_classifier(self._first) and not is_regressor(self._first):
             raise InvalidInput(f"base={self._first!r} is neither a classifier nor a regressor")
         kind = kind_of(getattr(self._first, "kernel", "rbf"), X)
         X, y = arguments.training_data(self, kind, X, y, numeric=not classify)
@@ -189,7 +194,7 @@ class Ensemble(FittedEnsemble):
     @property
     def _columns(self) -> int:
         """Columns of a member's outputs."""
-        return 1 if not is_classifier(self._first) or len(self.classes_) == 2 else len(self.classes_)
+        return 1 if not self._classify or len(self.classes_) == 2 else len(self.classes_)
 
     # Prediction ------------------------------------------------------------------------------------------------
 
@@ -216,20 +221,20 @@ class Ensemble(FittedEnsemble):
 
     def _answers(self, values: Array) -> NDArray[Any]:
         """Labels or values (n,) from outputs (n, k)."""
-        if not is_classifier(self._first):
+        if not self._classify:
             return values[:, 0]
         codes = (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else np.argmax(values, axis=1)
         return np.asarray(self.classes_[codes])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of right labels, or the coefficient of determination of values."""
-        measure = accuracy_score if is_classifier(self._first) else r2_score
+        measure = accuracy_score if self._classify else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 
     def _error(self, values: Array, y: NDArray[Any], weights: Array | None) -> float:
         """Share of wrong labels, or mean squared error, of outputs (n, k) at points of known targets (n,)."""
         found = self._answers(values)
-        wrong = (found != y).astype(np.float64) if is_classifier(self._first) else (found - y) ** 2
+        wrong = (found != y).astype(np.float64) if self._classify else (found - y) ** 2
         return float(np.average(wrong, weights=weights))
 
 

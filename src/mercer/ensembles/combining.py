@@ -56,10 +56,15 @@ def vote(F: Array) -> Array:
 
     An output of zero votes for the first class, and of equal outputs the first wins, as in `predict`.
     """
+    votes = decisions(F).mean(axis=0)
+    return np.asarray(votes if F.shape[2] == 1 else 0.5 * (votes + 1.0))
+
+
+def decisions(F: Array) -> Array:
+    """Every member's decision (q, n, k): +1 for the class it predicts and -1 for the others, one column for two."""
     if F.shape[2] == 1:
-        return np.asarray(np.where(F > 0, 1.0, -1.0).mean(axis=0))
-    winners = np.argmax(F, axis=2)
-    return np.asarray((winners[:, :, None] == np.arange(F.shape[2])).mean(axis=0))
+        return np.where(F > 0, 1.0, -1.0)
+    return np.where(np.argmax(F, axis=2)[:, :, None] == np.arange(F.shape[2]), 1.0, -1.0)
 
 
 RULES: dict[str, Callable[[Array], Array]] = {"mean": mean, "median": median, "trimmed": trimmed, "vote": vote}
@@ -103,7 +108,7 @@ def _ridged(S: ArrayLike, ridge: float) -> Array:
 
 
 class Posterior(NamedTuple):
-    """Mean (t,) and covariance (t, t) at t points."""
+    """Mean (t,), or (t, k) of several functions, and covariance (t, t) at t points."""
 
     mean: Array
     covariance: Array
@@ -113,7 +118,7 @@ def bayesian_committee(prior: Array, members: Sequence[Posterior]) -> Posterior:
     """The joint posterior at t points of members with one prior covariance K_tt (t, t)."""
     identity = np.eye(len(prior))
     precision = -(len(members) - 1) * dense.solve_positive(prior, identity)
-    right = np.zeros(len(prior))
+    right = np.zeros_like(members[0].mean)
     for member in members:
         inverse = dense.solve_positive(member.covariance, identity)
         precision += inverse

@@ -156,9 +156,17 @@ class Crew:
                     f"{int(np.sum(codes == missing[0]))} points: ask for fewer members or larger samples"
                 )
 
-    def job(self, member: int, weights: Array | None = None, folds: int | None = None) -> Job:
-        """The training of one member; weights (n,) replace those of the data."""
-        sample, base, data = self.samples[member], self.bases[member], self.data
+    def job(
+        self,
+        member: int,
+        *,
+        folds: int | None = None,
+        sample: Sample | None = None,
+        weights: Array | None = None,
+        targets: NDArray[Any] | None = None,
+    ) -> Job:
+        """The training of one member; a sample, weights (n,) and targets (n,) replace those it would have."""
+        sample, base, data = sample or self.samples[member], self.bases[member], self.data
         weights = sample.weights(data.weights if weights is None else weights)
         rows, first, dealt = sample.rows, None, None
         if folds is not None:
@@ -171,45 +179,56 @@ class Crew:
         given = isinstance(self.view, SharedMatrix)
         machine = clone(base).set_params(kernel="precomputed") if given else base
         points = self.view.training(sample, rows)
-        return Job(machine, points, data.y[rows], weights, self.columns, dealt, self.view.given, first)
+        y = data.y if targets is None else targets
+        return Job(machine, points, y[rows], weights, self.columns, dealt, self.view.given, first)
 
-    def train(self, monitor: Monitor, *, folds: int | None = None) -> tuple[Members, list[Trained]]:
+    def train(
+        self, monitor: Monitor, *, folds: int | None = None, samples: Sequence[Sample] | None = None
+    ) -> tuple[Members, list[Trained]]:
         """All members; with `folds` also their outputs at their own points had they not seen them.
 
-        Where the monitor asks to stop, those that were trained by then are all there are.
+        Where the monitor asks to stop, those that were trained by then are all there are.  Other samples of the same
+        points may take the place of those it was made with.
         """
+        samples = self.samples if samples is None else samples
         progress = Progress(monitor)
-        numbers = range(len(self.samples))
         self.prepare()
+
+        def job(member: int) -> Job:
+            return self.job(member, folds=folds, sample=samples[member])
+
+        numbers = range(len(samples))
         if self._executor is None:
-            found = threads.run(lambda j: self.job(j, folds=folds).run(), [(j,) for j in numbers], go_on=progress)
+            found = threads.run(lambda member: job(member).run(), [(j,) for j in numbers], go_on=progress)
         else:
-            jobs = [(self.job(j, folds=folds),) for j in numbers]
-            found = threads.run(_run, jobs, executor=self._executor, go_on=progress)
-        return self.members([one.machine for one in found]), found
+            found = threads.run(_run, [(job(j),) for j in numbers], executor=self._executor, go_on=progress)
+        return self.members([one.machine for one in found], samples[: len(found)]), found
+
+    def run(self, job: Job) -> Any:
+        """The machine of one job, trained here or by the executor."""
+        return threads.run(_run, [(job,)], executor=self._executor)[0].machine
 
     def prepare(self) -> None:
         """Compute what is shared, before the threads part."""
         if isinstance(self.view, SharedMatrix):
             self.view.storage()
 
-    def members(self, machines: list[Any], samples: Sequence[Sample] | None = None) -> Members:
-        """The trained machines, with the first of the samples or with these."""
-        samples = self.samples[: len(machines)] if samples is None else samples
+    def members(self, machines: list[Any], samples: Sequence[Sample]) -> Members:
+        """The trained machines with what each of them saw."""
         storage = self.view.storage() if isinstance(self.view, SharedMatrix) else None
         view = OwnPoints(None) if isinstance(self.view, OwnPoints) else self.view
         return Members(machines, samples, view, self.columns, storage)
 
     def outputs(self, members: Members) -> Array:
         """Outputs (q, n, k) of the members at all training points."""
-        if not isinstance(self.view, SharedMatrix) or len(self.view.used) < self.data.n:
+        if isinstance(self.view, SharedMatrix) and len(self.view.used) < self.data.n:
             return members.outputs(self.data.X)
+        return np.stack([self.output(*one) for one in zip(members.machines, members.samples)])
+
+    def output(self, machine: Any, sample: Sample) -> Array:
+        """Outputs (n, k) at all training points, which are all in the matrix where one is shared."""
         everything = np.arange(self.data.n)
-        values = [
-            outputs_of(machine, self.view.between(sample, sample.rows, everything), self.columns)
-            for machine, sample in zip(members.machines, members.samples)
-        ]
-        return np.stack(values)
+        return outputs_of(machine, self.view.between(sample, sample.rows, everything), self.columns)
 
     def unseen(self, members: Members, trained: Sequence[Trained]) -> Array:
         """Outputs (q, n, k) at all training points, those of a member at its own points had it not seen them.

@@ -21,8 +21,43 @@ from mercer.solvers.monitor import Monitor
 SAMPLES = ("bootstrap", "subsample", "committee", "disjoint")
 
 
+class BankedEnsemble(Ensemble):
+    """An ensemble whose members are a bank, `bank_`, and whose outputs are a function of theirs."""
+
+    def _parts(self) -> list[Any]:
+        check_is_fitted(self)
+        return list(self.bank_.machines)
+
+    @property
+    def members_(self) -> list[Any]:
+        """The fitted machines; those that share a kernel matrix take kernel values, see `member_outputs`."""
+        return self._parts()
+
+    @property
+    def plan_(self) -> FitPlan:
+        """How the members were trained: that of the first one, for all of them; print it."""
+        found = super().plan_
+        view: Any = self.bank_.view
+        if self.bank_.storage is None:
+            return found
+        return replace(found, storage=self.bank_.storage, precision=view.resources.precision)
+
+    # Prediction ------------------------------------------------------------------------------------------------
+
+    def member_outputs(self, X: Any) -> Array:
+        """Outputs (q, n, k) of every member."""
+        return np.asarray(self.bank_.outputs(self._points(X)))
+
+    def _combined(self, X: Any) -> Array:
+        return self._combine(self.bank_.outputs(X))
+
+    def _combine(self, F: Array) -> Array:
+        """Outputs (n, k) of the ensemble from those of its members (q, n, k)."""
+        raise NotImplementedError
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class SampledEnsemble(Ensemble):
+class SampledEnsemble(BankedEnsemble):
     """Members on samples of the points, or machines of several kinds on all of them."""
 
     members: int = 10
@@ -32,7 +67,7 @@ class SampledEnsemble(Ensemble):
     noise: float = 0.0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Ensemble._parameter_constraints,
+        **BankedEnsemble._parameter_constraints,
         "members": [Interval(Integral, 1, None, closed="left")],
         "sample": [StrOptions(set(SAMPLES))],
         "size": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0.0, 1.0, closed="right")],
@@ -92,39 +127,6 @@ class SampledEnsemble(Ensemble):
         self.kernel_ = self.bank_.kernel
         ended = None if monitor is None else monitor.stopped
         self.stopped_ = common_outcome(self._parts()) if ended is None else ended
-
-    # What it consists of ---------------------------------------------------------------------------------------
-
-    def _parts(self) -> list[Any]:
-        check_is_fitted(self)
-        return list(self.bank_.machines)
-
-    @property
-    def members_(self) -> list[Any]:
-        """The fitted machines; those that share a kernel matrix take kernel values, see `member_outputs`."""
-        return self._parts()
-
-    @property
-    def plan_(self) -> FitPlan:
-        """How the members were trained: that of the first one, for all of them; print it."""
-        found = super().plan_
-        view: Any = self.bank_.view
-        if self.bank_.storage is None:
-            return found
-        return replace(found, storage=self.bank_.storage, precision=view.resources.precision)
-
-    # Prediction ------------------------------------------------------------------------------------------------
-
-    def member_outputs(self, X: Any) -> Array:
-        """Outputs (q, n, k) of every member."""
-        return np.asarray(self.bank_.outputs(self._points(X)))
-
-    def _combined(self, X: Any) -> Array:
-        return self._combine(self.bank_.outputs(X))
-
-    def _combine(self, F: Array) -> Array:
-        """Outputs (n, k) of the ensemble from those of its members (q, n, k)."""
-        raise NotImplementedError
 
 
 def targets_of(data: Data, columns: int) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ Each function returns a `Bound`: the number, what it assumes, which assumptions 
 says anything.  None of them trains anything: they take labels, outputs, dual variables and kernel values.
 """
 
+from mercer.selection.bounds.boosting import boosted_margin_error, boosting_rounds
 from mercer.selection.bounds.capacity import cover, shattered_width, shatters
 from mercer.selection.bounds.constrained import (
     ball_covering_exponent,
@@ -58,6 +59,7 @@ from mercer.selection.bounds.stability import (
     ramp,
     separating_machines,
     stability_bound,
+    subbagged_stability,
     tikhonov,
     tikhonov_risk,
     uniform_stability,
@@ -65,13 +67,15 @@ from mercer.selection.bounds.stability import (
 
 __all__ = [
     "Ball", "Bound", "admissible", "agnostic_lower_bound", "bagged_stability", "ball_covering_exponent",
-    "coded_leave_one_out", "coin_error", "convex_combination", "cover", "covered_margin", "covering_exponent",
+    "boosted_margin_error", "boosting_rounds", "coded_leave_one_out", "coin_error", "convex_combination", "cover",
+    "covered_margin", "covering_exponent",
     "covering_floor", "decision_gaps", "decode", "enclosing_ball", "fat_margin_bound", "fat_shattering",
     "fat_shattering_absolute", "interval", "ivanov_bound", "ivanov_deviation", "jaakkola_haussler", "largest_loss",
     "largest_output", "least_squares", "margin_bound", "margin_dimension", "margin_error", "multiclass_stability",
     "one_versus_all", "output_stability", "perceptron_mistakes", "possible_class_errors", "possible_errors",
     "radius_margin", "ramp", "regression_deviation", "row_distance", "separating_machines", "shattered_width",
-    "shatters", "span_bound", "span_estimate", "stability_bound", "structural_bound", "support_vector_count",
+    "shatters", "span_bound", "span_estimate", "stability_bound", "structural_bound", "subbagged_stability",
+    "support_vector_count",
     "tikhonov", "tikhonov_radius", "tikhonov_risk", "training_error", "uniform_margin_bound", "uniform_stability",
     "vapnik_bound", "vc_bound", "vc_lower_bound", "xi_alpha",
 ]  # fmt: skip

@@ -177,6 +177,29 @@ def bagged_stability(change: float, part: int, n: int, sigma: float = 1.0) -> Bo
     return Bound(sigma * change * part / n, needs, None, sigma * change)
 
 
+def subbagged_stability(beta: float, size: int, n: int, *, fresh: bool = False) -> Bound:
+    """Stability of the mean over all samples of g of n points, from the stability beta of one machine on g points.
+
+    A point is in the share g/n of the samples.  Where removing it means dropping it from each of them, the mean changes
+    by (g/n) beta; where new samples of g points are drawn from the n - 1 others (`fresh`), by twice that, which is
+    attained (Evgeniou, Pontil and Elisseeff 2004; Hamers 2004, equation 6.15, states the first for both).  The number
+    is vacuous where every sample holds every point.
+    """
+    check_positive(size=size, n=n)
+    if beta < 0.0:
+        raise InvalidInput(f"beta = {beta:g} must not be negative: it is the most that an output or a loss can change")
+    if size > n:
+        raise InvalidInput(f"size: samples of {size} points cannot be drawn from {n} without replacement.")
+    removed = "new samples of the same size are drawn" if fresh else "the point is dropped from every sample"
+    return Bound(
+        (2.0 if fresh else 1.0) * beta * size / n,
+        ("the mean is over all samples of this size, without replacement", f"removing a point means that {removed}"),
+        None,
+        beta,
+        details={"share": size / n, "fresh": fresh},
+    )
+
+
 def separating_machines(code: ArrayLike) -> int:
     """G: the largest number of machines that tell two classes apart; 2 for one-versus-all."""
     M = checked_code(code)
