@@ -23,8 +23,9 @@ ORDER = [
     {"versions"},
     {"data"},
     {"machine"},
-    {"svm", "least_squares", "logistic", "multiclass", "ordinal", "structured", "online", "ensembles", "transformers"},
+    {"svm", "least_squares", "logistic", "multiclass", "ordinal", "structured", "online", "transformers"},
     {"tuned"},
+    {"ensembles"},
     {"models"},
     {"report"},
     {"distributed"},
@@ -33,7 +34,7 @@ ORDER = [
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 
 # Packages that only some rooms may import.
-MACHINES = ORDER[RANK["svm"]] | {"tuned"}
+MACHINES = ORDER[RANK["svm"]] | {"tuned", "ensembles"}
 RESERVED = {
     "sklearn": {"data", "machine", "models", "report", "distributed", "cli"} | MACHINES,
     "torch": {"gram", "versions"},
