@@ -10,7 +10,7 @@ matrix is held in the order of the classes, a pair is two stretches of its rows,
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from mercer.solvers.verification import MEAN_ROUNDING, ROUNDING, mean_bound, neg
 
 # Fewer kernel values than this in all pairs together are not worth handing to other threads.
 HANDED_OVER = 4_000_000
-# Machines, and points of each, whose values are computed again to see how far off those of all are.
+# Machines, and points of each kind in them, whose values are computed again to see how far off those of all are.
 SAMPLED_PAIRS = 4
 SAMPLED_POINTS = 32
 # A pair is one compiled call, during which nobody looks at time limits and Ctrl-C.  One that takes more steps than pass
@@ -41,7 +41,7 @@ Stretches = tuple[int, int, int, int]
 
 
 class PairSolution(NamedTuple):
-    """One machine: signed coefficients of its points (n,), certificate, steps, violation, K c and k_ii (n,).
+    """One machine: signed coefficients of its points (n,), certificate, steps, violation, K c, C_i and k_ii (n,).
 
     `weights` are what errors of K c cost it; see `_weights`.
     """
@@ -51,6 +51,7 @@ class PairSolution(NamedTuple):
     steps: int
     violation: float
     values: Vector
+    box: Vector
     diagonal: Vector
     weights: tuple[float, float, float, float]
 
@@ -170,7 +171,7 @@ def _machine(
     if not converged(primal, primal - gap, SCALED_FROM, gap):
         primal, gap = _scaled(F, y, box, s, bias)
     weights = _weights(F, y, box, s, diagonal, bias, ROUNDING * float(np.finfo(dtype).eps))
-    return PairSolution(s, Certificate(primal, primal - gap, gap, bias), steps, violation, F, diagonal, weights)
+    return PairSolution(s, Certificate(primal, primal - gap, gap, bias), steps, violation, F, box, diagonal, weights)
 
 
 def certified(
@@ -182,29 +183,56 @@ def certified(
     """The machines with bounds that hold in exact arithmetic; None in the place of those whose values are too coarse.
 
     `exact(pair, points)` computes K c of a machine again in float64.  The values of all machines came about in one
-    way, so that a sample of a few serves all: errors are taken in units of sqrt(sum_j c_j^2 k_jj) sqrt(k_ii).  In
-    float64 what rounding lets one expect is enough.
+    way, so that a sample of a few serves all.  In float64 what rounding lets one expect is enough.
     """
-    there = [pair for pair, machine in enumerate(machines) if machine is not None]
+    there = [machine for machine in machines if machine is not None]
     level = mean = 0.0
     if np.dtype(dtype) != np.float64 and there:
         random = np.random.default_rng(0)
-        errors = []
-        for pair in random.choice(there, min(len(there), SAMPLED_PAIRS), replace=False).tolist():
-            machine = machines[pair]
-            assert machine is not None
-            n = len(machine.values)
-            points = random.choice(n, min(n, SAMPLED_POINTS), replace=False)
-            scale = machine.weights[0] * np.sqrt(np.maximum(machine.diagonal[points], 0.0))
-            wrong = exact(pair, points) - machine.values[points]
-            errors.append(np.divide(wrong, scale, out=np.zeros(len(points)), where=scale > 0.0))
-        together = np.concatenate(errors)
-        population = sum(len(machine.values) for machine in machines if machine is not None)
-        level, mean = mean_bound(np.abs(together), population), mean_bound(together, population)
-    return [None if machine is None else _with_doubt(machine, level, mean, tol) for machine in machines]
+        numbers = [pair for pair, machine in enumerate(machines) if machine is not None]
+        chosen = random.choice(numbers, min(len(there), SAMPLED_PAIRS), replace=False).tolist()
+        shares = [_sampled_errors(machines[pair], partial(exact, pair), random) for pair in chosen]
+        free, energy = (np.concatenate(kind) for kind in zip(*shares))
+        level = mean_bound(free, sum(int(np.count_nonzero(_free(machine))) for machine in there))
+        mean = mean_bound(energy, sum(int(np.count_nonzero(machine.coefficients)) for machine in there))
+    return [None if machine is None else _with_doubt(machine, level, mean, dtype, tol) for machine in machines]
 
 
-def _with_doubt(machine: PairSolution, level: float, mean: float, tol: float) -> PairSolution | None:
+def _free(machine: PairSolution) -> NDArray[np.bool_]:
+    """Which points (n,) are strictly inside their bounds."""
+    a = np.abs(machine.coefficients)
+    return np.asarray((a > 0.0) & (a < machine.box))
+
+
+def _sampled_errors(
+    machine: PairSolution | None, exact: Callable[[Index], Vector], random: np.random.Generator
+) -> tuple[Vector, Vector]:
+    """Two samples, in the units of `_weights`, whose means are what the errors e of K c cost the machine:
+
+        sum_i C_i |e_i|  over the free points    in units of size times the sum of C_i sqrt(k_ii) over them
+        sum_i s_i e_i    over the support        in units of size times the sum of |s_i| sqrt(k_ii)
+
+    The errors of a point depend on its coefficient: the mean of s_i e_i is not that of e_i.
+    """
+    assert machine is not None
+    s, (size, free, norm, _) = machine.coefficients, machine.weights
+    kinds = np.flatnonzero(_free(machine)), np.flatnonzero(s)
+    drawn = [random.choice(kind, min(kind.size, SAMPLED_POINTS), replace=False) for kind in kinds]
+    points = np.concatenate(drawn)
+    wrong = exact(points) - machine.values[points]
+    inside, support = np.split(wrong, [drawn[0].size])
+    return (
+        _divided(kinds[0].size * machine.box[drawn[0]] * np.abs(inside), size * free),
+        _divided(kinds[1].size * s[drawn[1]] * support, size * norm),
+    )
+
+
+def _divided(values: Vector, unit: float) -> Vector:
+    """Values in a unit; without a unit they are zero."""
+    return values / unit if unit > 0.0 else np.zeros(values.size)
+
+
+def _with_doubt(machine: PairSolution, level: float, mean: float, dtype: Any, tol: float) -> PairSolution | None:
     """The machine with a gap that errors of `level` and signed `mean` cannot exceed, None where that is too much."""
     size, free, norm, crossing = machine.weights
     moved = np.abs(machine.coefficients)
@@ -214,7 +242,9 @@ def _with_doubt(machine: PairSolution, level: float, mean: float, tol: float) ->
     rounded = MEAN_ROUNDING * float(np.finfo(np.float64).eps) * (size + step * float(np.sqrt(machine.steps)))
     point = level * size + rounded
     found = machine.certificate
-    wider = found.widened(found.gap + point * free + crossing, 0.5 * (mean * size + rounded) * norm)
+    unseen = 0.5 * float(np.finfo(dtype).eps) * size**2  # independent errors of single values, which a sample may miss
+    energy = 0.5 * (mean * size + rounded) * norm + unseen
+    wider = found.widened(found.gap + point * free + crossing, energy)
     if not negligible(point, wider.arithmetic, found.gap, found.primal, tol):
         return None
     return machine._replace(certificate=wider)
