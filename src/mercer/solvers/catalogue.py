@@ -16,6 +16,8 @@ MODULES = {
     "interior_point": "quadratic.interior_point",
     "linear_dual": "quadratic.linear_dual",
     "working_set": "classical.working_set",
+    "smo": "classical.smo",
+    "keerthi": "classical.keerthi",
 }
 NAMES = tuple(MODULES)
 
