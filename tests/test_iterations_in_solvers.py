@@ -87,6 +87,7 @@ def test_every_conjugate_gradient_iteration_takes_the_one_recursion() -> None:
         if RECURSION in path.read_text(encoding="utf-8")
     }
     assert users == {
+        "classical/pcg_chunking.py",
         "linear/conjugate_gradient.py",
         "linear/masked_systems.py",
         "linear/multishift.py",

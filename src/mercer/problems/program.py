@@ -315,7 +315,7 @@ class QuadraticProgram:
         sums = self.sums(s)
         for k in np.flatnonzero(sums != self.d):
             own = self.groups == k
-            s[own] = _onto_sum(s[own], self.lower[own], self.upper[own], float(self.d[k]))
+            s[own] = onto_sum(s[own], self.lower[own], self.upper[own], float(self.d[k]))
         return s
 
     def start(self) -> Vector:
@@ -326,7 +326,7 @@ class QuadraticProgram:
         return g if self.identity else g[self.point]
 
 
-def _onto_sum(s: Vector, lower: Vector, upper: Vector, target: float) -> Vector:
+def onto_sum(s: Vector, lower: Vector, upper: Vector, target: float) -> Vector:
     """Euclidean projection of s onto {lower <= s <= upper, sum s = target}."""
     scale = max(1.0, abs(target), float(np.abs(s).sum()))
     if not lower.sum() - 1e-9 * scale <= target <= upper.sum() + 1e-9 * scale:

@@ -33,6 +33,7 @@ from mercer.solvers.contract import Acceptance, require, starting_variables
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic import decomposition
 from mercer.solvers.quadratic.decomposition import GroupSums, Parts
+from mercer.solvers.quadratic.violations import survey
 from mercer.solvers.solution import Solution
 from mercer.solvers.working_sets import Search
 
@@ -66,6 +67,7 @@ class ClassicalDual(GroupSums):
         self.counted = self.updates = 0
         self.shrunk: Mask | None = None
         self.kept: Certificate | None = None
+        self.value = self.fallen = 0.0
         super().__init__(problem, tol, start)
         self.flat = self.s.reshape(-1)
         self.N = self.flat.size
@@ -101,6 +103,15 @@ class ClassicalDual(GroupSums):
         if self.shrunk is not None and self.violation <= self.tol:
             self.unshrink()
             super().survey()
+
+    def thresholds(self) -> float:
+        """Gradients and thresholds alone, between two sets of one round; the violation."""
+        survey(self.F, self.s, self._program(), self.G, self.extremes)
+        if self.groups:
+            return float(np.max(self.extremes[:, 2] - self.extremes[:, 0]))
+        G = self.G.ravel()
+        low, high = np.min(G[self.may_rise()], initial=0.0), np.max(G[self.may_fall()], initial=0.0)
+        return float(max(-low, high))
 
     def settle(self) -> bool:
         """Bring shrunk variables back; whether there were any."""
@@ -154,10 +165,15 @@ class ClassicalDual(GroupSums):
         return np.asarray(self.F[self.point(v)] + linear + ridge * self.flat[v])
 
     def move(self, variables: Index, values: Array) -> None:
-        """Give variables new values, put on a bound that they have all but reached, and update F."""
-        change = values - self.flat[variables]
+        """Give variables new values, update F, and the objective by what it falls: change'(G before + G after) / 2."""
+        change, before = values - self.flat[variables], self.gradient(variables)
         self.flat[variables] = values
         self.carry(self.point(variables), change)
+        self.fallen += 0.5 * float(change @ (before + self.gradient(variables)))
+
+    def objective(self) -> float:
+        """Value of the program; while variables are shrunk, from the value before that and what was gained since."""
+        return super().objective() if self.shrunk is None else self.value + self.fallen
 
     def carry(self, points: Index, change: Array) -> None:
         """F += K[:, points] change, for coefficients that have changed by `change`."""
@@ -191,6 +207,7 @@ class ClassicalDual(GroupSums):
         """Leave these variables (N,) out until `unshrink`, those left out before included."""
         if self.kept is None:
             self.kept = super().certificate()
+            self.value, self.fallen = super().objective(), 0.0
         out = variables if self.shrunk is None else variables | self.shrunk
         self.shrunk = out
         self.closed = (

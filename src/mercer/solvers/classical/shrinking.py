@@ -24,15 +24,19 @@ class LookCounts:
         self.looks = looks
         self.count = np.zeros(size, dtype=np.int64)
 
-    def look(self, settled: Mask) -> Mask:
-        """Take note of who was at a bound and content; which variables (N,) may be left out from now on."""
+    def look(self, settled: Mask, out: Mask | None = None) -> Mask:
+        """Take note of who was at a bound and content; which variables (N,) are to be left out besides those of `out`.
+
+        Of those that are still in at most a share MOST leaves, the longest content first.
+        """
+        if out is not None:
+            settled = settled & ~out
         self.count = np.where(settled, self.count + 1, 0)
         ripe = self.count >= self.looks
-        most = int(MOST * settled.size)
+        most = int(MOST * (settled.size - (0 if out is None else np.count_nonzero(out))))
         if np.count_nonzero(ripe) > most:
-            longest = np.argsort(-self.count, kind="stable")[:most]
             kept = np.zeros(settled.size, dtype=np.bool_)
-            kept[longest] = True
+            kept[np.argsort(-self.count, kind="stable")[:most]] = True
             ripe &= kept
         return ripe
 

@@ -19,7 +19,6 @@ from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers import catalogue
 from mercer.solvers.classical.dual import ClassicalDual
-from mercer.solvers.quadratic.analytic_step import SNAP
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_singles
 
 Array = NDArray[np.float64]
@@ -27,6 +26,7 @@ Index = NDArray[np.intp]
 
 PAIRS = "pairs"  # the inner solver that is compiled and has nothing to set up
 INNER_GAP = 1e-12  # relative gap asked of any other inner solver
+NEAR = 1e-6  # of the width of its box: what an interior point leaves of the way to a bound
 
 
 class SubsetDual(ClassicalDual):
@@ -45,13 +45,14 @@ class SubsetDual(ClassicalDual):
         points = self.point(V)
         K = self.cache.block(points, points)
         parts = tuple(part.reshape(-1)[V] for part in self._program())
-        if self.inner == PAIRS:
-            steps, values = self._by_pairs(V, K, parts, aim, most)
-        else:
-            steps, values = self._by_solver(V, K, parts, most)
+        steps, values = self.minimise(V, K, parts, aim, most)
         if steps:
             self.move(V, values)
         return steps
+
+    def minimise(self, V: Index, K: Any, parts: Any, aim: float, most: int) -> tuple[int, Array]:
+        """Steps made and new values (q,) of the variables V, whose matrix is K (q, q) and whose program is `parts`."""
+        return self._by_pairs(V, K, parts, aim, most) if self.inner == PAIRS else self._by_solver(V, K, parts, most)
 
     def _by_pairs(self, V: Index, K: Any, parts: Any, aim: float, most: int) -> tuple[int, Array]:
         """Pair steps, or single ones where no sum is fixed."""
@@ -79,14 +80,14 @@ class SubsetDual(ClassicalDual):
         gram = Gram(Precomputed(), K)
         program = QuadraticProgram(gram, np.arange(V.size), lower, upper, coupled, ridge, groups, d)
         found = catalogue.require(self.inner, program).solve(program, tol=INNER_GAP, start=s, max_iter=-1)
-        values = _on_bounds(program, np.asarray(found.variables))
+        values = on_bounds(program, np.asarray(found.variables))
         before, after = program.objective(s), program.objective(values)
         return (max(1, min(found.iterations, most)), values) if after < before else (0, s)
 
 
-def _on_bounds(program: QuadraticProgram, s: Array) -> Array:
+def on_bounds(program: QuadraticProgram, s: Array) -> Array:
     """Variables that have all but reached a bound are put on it; the sums stay."""
     width = np.where(np.isfinite(program.upper - program.lower), program.upper - program.lower, np.abs(s))
-    reach = np.sqrt(SNAP) * width
+    reach = NEAR * width
     near = np.where(s - program.lower <= reach, program.lower, s)
     return program.project(np.where(program.upper - s <= reach, program.upper, near))

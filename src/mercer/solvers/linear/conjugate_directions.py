@@ -5,9 +5,9 @@
 one product with H for each step of them all (Hestenes and Stiefel 1952).  Everybody who iterates so takes this
 recursion and says what H and the preconditioner M are, over which numbers the inner products run, and when to stop:
 least squares (`conjugate_gradient`), its seed for many C (`multishift`), systems with parts struck out
-(`masked_systems`), normal equations over streamed rows (`streamed.rectangle`) and the Newton steps of logistic machines
-(`streamed.newton`, `multiclass.multinomial`).  The block method, which replaces a and b by matrices, is a recursion of
-its own (`block_conjugate_gradient`).
+(`masked_systems`), normal equations over streamed rows (`streamed.rectangle`), the Newton steps of logistic machines
+(`streamed.newton`, `multiclass.multinomial`) and chunks of support vector machines (`classical.pcg_chunking`).  The
+block method, which replaces a and b by matrices, is a recursion of its own (`block_conjugate_gradient`).
 """
 
 from collections.abc import Callable

@@ -1,0 +1,167 @@
+"""SVMLight: the steepest feasible direction with few non-zeros, and shrinking (Joachims 1999; Rifkin 2002, 2.3.3).
+
+Of all directions d with q entries from {-1, 0, 1} that keep the sums and leave no bound, the one with the largest
+decrease -G'd is found by sorting: q/2 variables of smallest gradient that may rise and q/2 of largest gradient that may
+fall, in pairs while the first is below the second.  The variables of its non-zeros are minimised over.
+
+A variable that was at a bound and content at `looks` looks in a row is shrunk.  When those left are optimal, all come
+back with outputs computed afresh, and the search goes on where one of them violates; without this final check the
+answer may be off, as its certificate then says.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.problems.base import Problem
+from mercer.problems.program import QuadraticProgram
+from mercer.solvers.classical.dual import GROUP_SUMS, ClassicalDual, accepts, descend
+from mercer.solvers.classical.selection import balanced
+from mercer.solvers.classical.shrinking import LookCounts
+from mercer.solvers.classical.subset import SubsetDual
+from mercer.solvers.monitor import Monitor
+from mercer.solvers.solution import Solution
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+__all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
+
+NAME = "svmlight"
+ACCEPTS = GROUP_SUMS
+SECTION = "Joachims 1999; Rifkin 2002, section 2.3.3"
+SIZE = 10
+LOOKS = 10
+SETS = 10  # working sets between two looks: a variable is shrunk after a hundred, as in SVMLight
+
+
+def solve(
+    problem: Problem | QuadraticProgram,
+    *,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    start: Array | Solution | None = None,
+    monitor: Monitor | None = None,
+    max_iter: int = -1,
+    memory: int | str | None = None,
+    size: int = SIZE,
+    looks: int = LOOKS,
+    shrinking: bool = True,
+    final_check: bool = True,
+) -> Solution:
+    """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given.
+
+    `size` (even, from 2 on) variables are worked on at a time; `looks` as at the head of this file.  Without
+    `final_check` the violation of shrunk variables is told in details["violation_of_all"] and not acted upon.
+    """
+    if size < 2 or size % 2:
+        raise InvalidInput(f"size must be even and at least 2, got {size}")
+    return descend(
+        SteepestDirection,
+        problem,
+        name=NAME,
+        tol=tol,
+        gap_tol=gap_tol,
+        start=start,
+        monitor=monitor,
+        max_iter=max_iter,
+        memory=memory,
+        size=size,
+        looks=looks if shrinking else None,
+        final_check=final_check,
+    )
+
+
+class SteepestDirection(SubsetDual):
+    """Rounds of SVMLight."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        tol: float,
+        start: Array | None,
+        *,
+        size: int,
+        looks: int | None,
+        final_check: bool,
+        **options: Any,
+    ) -> None:
+        super().__init__(problem, tol, start, **options)
+        self.size, self.final_check = size, final_check
+        self.counts = None if looks is None else LookCounts(self.N, looks)
+        self.accepted: float | None = None  # the violation left when variables came back unchecked
+        self.violation_of_all = np.inf
+
+    def survey(self) -> None:
+        """As for all; without a final check the violation stays that of the variables that were not shrunk."""
+        shrunk = self.shrunk is not None
+        if shrunk and not self.final_check:
+            super(ClassicalDual, self).survey()
+            if self.violation <= self.tol:
+                self.accepted = self.violation
+                self.unshrink()
+        super().survey()
+        if shrunk and self.shrunk is None and self.counts is not None:
+            self.counts.forget()
+        self.violation_of_all = self.violation
+        if self.accepted is not None:
+            self.violation = self.accepted
+
+    def facts(self) -> dict[str, Any]:
+        """Also the violation of all variables, and how many rows the cache held."""
+        return {**super().facts(), "violation_of_all": self.violation_of_all}
+
+    def advance(self, aim: float, most: int) -> int:
+        """Shrink, and minimise over the variables of steepest directions, one after the other."""
+        if self.counts is not None:
+            out = self.counts.look(self.settled(), self.shrunk)
+            if out.any():
+                self.shrink(out)
+                self.thresholds()
+        done = 0
+        for _ in range(SETS):
+            V = self.choose()
+            made = self.optimise(V, aim, most - done) if V.size else 0
+            done += made
+            if not made or done >= most or self.thresholds() <= aim:
+                break
+        return done
+
+    def choose(self) -> Index:
+        """The variables to work on."""
+        return steepest(self, self.size)
+
+
+def steepest(dual: ClassicalDual, size: int) -> Index:
+    """Non-zeros of the steepest feasible direction in the group that violates most; without sums, largest gradients."""
+    if dual.groups == 0:
+        return balanced(dual, size, "gradient")
+    G, g = dual.G.ravel(), int(np.argmax(dual.extremes[:, 2] - dual.extremes[:, 0]))
+    own = dual.group.ravel() == g
+    rising, falling = np.flatnonzero(own & dual.may_rise()), np.flatnonzero(own & dual.may_fall())
+    rising, falling = _first(G, rising, size), _first(-G, falling, size)
+    return _pairs(G, rising, falling, size // 2)
+
+
+def _pairs(G: Array, rising: Index, falling: Index, most: int) -> Index:
+    """The first variables of both orders in pairs of positive slope; a variable that is in one pair is in no other."""
+    chosen: list[int] = []
+    a = b = 0
+    while len(chosen) < 2 * most:
+        while a < rising.size and rising[a] in chosen:
+            a += 1
+        while b < falling.size and falling[b] in chosen:
+            b += 1
+        if a == rising.size or b == falling.size or G[rising[a]] >= G[falling[b]]:
+            break
+        chosen += [int(rising[a]), int(falling[b])]
+    return np.array(chosen, dtype=np.intp)
+
+
+def _first(values: Array, among: Index, count: int) -> Index:
+    """The `count` of these variables with the smallest values, in order."""
+    if among.size > count:
+        among = among[np.argpartition(values[among], count - 1)[:count]]
+    return among[np.argsort(values[among], kind="stable")]

@@ -1,0 +1,75 @@
+"""SVMTorch: decomposition for regression with one side of the tube at a time (Collobert and Bengio 2001).
+
+A point of a regression problem has two variables, alpha_i for values below the tube and alpha*_i for values above it,
+of which at most one differs from zero at the optimum and in every iterate that starts so.  The working set therefore
+never holds both: of the two it takes the one whose gradient is farther on the side in question, so that alpha* returns
+to zero before alpha rises.  Gradients choose (score 10.60), in pairs; variables at a bound for `looks` looks are shrunk
+(Schoelkopf and Smola 2002, problem 10.12).  SVMTorch works on two variables at a time; ten cost fewer looks at all
+points, and two may be asked for.
+
+On problems with one variable for each point this is SVMLight.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.errors import InvalidInput
+from mercer.problems.base import Problem
+from mercer.problems.program import QuadraticProgram
+from mercer.solvers.classical.dual import GROUP_SUMS, accepts, descend
+from mercer.solvers.classical.svmlight import LOOKS, SteepestDirection, steepest
+from mercer.solvers.monitor import Monitor
+from mercer.solvers.solution import Solution
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+__all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
+
+NAME = "svmtorch"
+ACCEPTS = GROUP_SUMS + "; made for regression"
+SECTION = "Collobert and Bengio 2001; Schoelkopf and Smola 2002, section 10.4.3 and problem 10.12"
+SIZE = 10
+
+
+def solve(
+    problem: Problem | QuadraticProgram,
+    *,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    start: Array | Solution | None = None,
+    monitor: Monitor | None = None,
+    max_iter: int = -1,
+    memory: int | str | None = None,
+    size: int = SIZE,
+    looks: int = LOOKS,
+    shrinking: bool = True,
+    final_check: bool = True,
+) -> Solution:
+    """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol`; parameters as in `svmlight`."""
+    if size < 2 or size % 2:
+        raise InvalidInput(f"size must be even and at least 2, got {size}")
+    return descend(
+        OneSideOfTheTube,
+        problem,
+        name=NAME,
+        tol=tol,
+        gap_tol=gap_tol,
+        start=start,
+        monitor=monitor,
+        max_iter=max_iter,
+        memory=memory,
+        size=size,
+        looks=looks if shrinking else None,
+        final_check=final_check,
+    )
+
+
+class OneSideOfTheTube(SteepestDirection):
+    """Rounds of SVMTorch."""
+
+    def choose(self) -> Index:
+        """The steepest direction without a second variable of a point, unless both of a point move to zero together."""
+        V = steepest(self, self.size)
+        _, first = np.unique(self.point(V), return_index=True)
+        return V[np.sort(first)] if first.size > 1 else V
