@@ -34,12 +34,15 @@ ATTRIBUTES = (
     "plan_",
 )  # fmt: skip
 
+ENSEMBLES = ("AdaBoost", "Bagging", "Committee", "MixtureOfExperts", "Stacking")
+
 # The machines a search or a code is made of have the parameters that are not named here.
 OF_THE_PARTS = {
     "TunedSVC": {"warm_start", "approximation"},
     "TunedSVR": {"warm_start", "approximation"},
     "OutputCode": set(PARAMETERS) - {"n_jobs", "random_state"},
     "Multilabel": set(PARAMETERS) - {"n_jobs"},
+    **dict.fromkeys(ENSEMBLES, set(PARAMETERS) - {"n_jobs", "random_state", "verbose"}),
 }
 DEFAULTS = {"TunedSVC": {"random_state": 0}, "TunedSVR": {"random_state": 0}}
 
@@ -82,6 +85,15 @@ CASES = [
     Case(mercer.OutputCode(mercer.LSSVC(kernel=KERNEL), code="ava")),
     Case(mercer.Multilabel(mercer.SVC(kernel=KERNEL, tol=1e-7))),
     Case(mercer.Multilabel(mercer.LSSVC(kernel=KERNEL))),
+    Case(mercer.Bagging(mercer.SVC(kernel=KERNEL, tol=1e-7), members=4, random_state=0)),
+    Case(mercer.Bagging(mercer.LSSVR(kernel=KERNEL), members=4, random_state=0)),
+    Case(mercer.Committee(mercer.LSSVC(kernel=KERNEL), members=3, random_state=0)),
+    Case(mercer.Committee(mercer.SVR(kernel=KERNEL, tol=1e-7), members=3, random_state=0)),
+    Case(mercer.Stacking(mercer.LSSVC(kernel=KERNEL), members=3, random_state=0)),
+    Case(mercer.Stacking(mercer.LSSVR(kernel=KERNEL), members=3, random_state=0)),
+    Case(mercer.AdaBoost(mercer.SVC(C=0.05, kernel=KERNEL, tol=1e-7), rounds=4)),
+    Case(mercer.MixtureOfExperts(mercer.LSSVC(kernel=KERNEL), experts=2, random_state=0)),
+    Case(mercer.MixtureOfExperts(mercer.LSSVR(kernel=KERNEL), experts=2, random_state=0)),
 ]
 MACHINES = [case for case in CASES if case.name not in OF_THE_PARTS]
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mercer import (
         data,
+        ensembles,
         errors,
         gram,
         kernels,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         tuned,
     )
     from mercer.data import Dataset, Standardise
+    from mercer.ensembles import AdaBoost, Bagging, Committee, MixtureOfExperts, Stacking
     from mercer.gram import Gram
     from mercer.kernels import (
         ANOVA,
@@ -91,6 +93,7 @@ __version__ = "0.1.0"
 # Room -> the public names that are loaded from it.
 _NAMES = {
     "data": "Dataset Standardise",
+    "ensembles": "AdaBoost Bagging Committee MixtureOfExperts Stacking",
     "gram": "Gram",
     "kernels": (
         "ANOVA AdditiveChiSquare BSpline ChiSquare CompactGaussian Constant Cosine Custom Exponential Gaussian "
@@ -110,15 +113,16 @@ _NAMES = {
 _HOME = {name: f"mercer.{room}" for room, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ANOVA", "LSSVC", "LSSVR", "SVC", "SVR", "AdditiveChiSquare", "BSpline", "BredensteinerBennettSVC", "ChiSquare",
-    "CompactGaussian", "Constant", "Cosine", "CrammerSingerSVC", "Custom", "Dataset", "Exponential", "FixedSize",
-    "Gaussian", "Gram", "HistogramIntersection", "IncompleteCholesky", "Kernel", "KernelFeatures", "KernelLogistic",
-    "KernelPCA", "Laplacian", "LeeLinWahbaSVC", "Linear", "LocallyStationary", "Log", "Matern", "Multilabel",
-    "Multiquadric", "Normalised", "NuSVC", "NuSVR", "Nystrom", "OneClassSVM", "OrthogonalFourier", "OutputCode",
-    "Periodic", "Polynomial", "Power", "Precomputed", "RandomFourier", "RationalQuadratic", "ReducedBasis",
-    "Restricted", "Sigmoid", "Spectrum", "Spline", "Standardise", "ThinPlate", "TunedSVC", "TunedSVR", "Wendland",
-    "WestonWatkinsSVC", "__version__", "data", "errors", "gram", "kernels", "least_squares", "losses", "lowrank",
-    "models", "multiclass", "problems", "selection", "show_versions", "solvers", "svm", "transformers", "tune", "tuned",
+    "ANOVA", "LSSVC", "LSSVR", "SVC", "SVR", "AdaBoost", "AdditiveChiSquare", "BSpline", "Bagging",
+    "BredensteinerBennettSVC", "ChiSquare", "Committee", "CompactGaussian", "Constant", "Cosine", "CrammerSingerSVC",
+    "Custom", "Dataset", "Exponential", "FixedSize", "Gaussian", "Gram", "HistogramIntersection", "IncompleteCholesky",
+    "Kernel", "KernelFeatures", "KernelLogistic", "KernelPCA", "Laplacian", "LeeLinWahbaSVC", "Linear",
+    "LocallyStationary", "Log", "Matern", "MixtureOfExperts", "Multilabel", "Multiquadric", "Normalised", "NuSVC",
+    "NuSVR", "Nystrom", "OneClassSVM", "OrthogonalFourier", "OutputCode", "Periodic", "Polynomial", "Power",
+    "Precomputed", "RandomFourier", "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid", "Spectrum", "Spline",
+    "Stacking", "Standardise", "ThinPlate", "TunedSVC", "TunedSVR", "Wendland", "WestonWatkinsSVC", "__version__",
+    "data", "ensembles", "errors", "gram", "kernels", "least_squares", "losses", "lowrank", "models", "multiclass",
+    "problems", "selection", "show_versions", "solvers", "svm", "transformers", "tune", "tuned",
 ]  # fmt: skip
 _ROOMS = frozenset(__all__) - _HOME.keys() - {"__version__"}
 

@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mercer.ensembles import combining
 from mercer.ensembles.base import Array
 from mercer.ensembles.sampled import SampledEnsemble
+from mercer.machine.fitted_state import Number, State, Values
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,13 +77,16 @@ class Bagging(SampledEnsemble):
         with self._watched(X, y) as monitor:
             crew = self._crew(data, self._generator())
             trained = self._train_members(crew, monitor)
-            self.oob_outputs_ = left_out(crew.unseen(self.bank_, trained), self._combine)
+            found = left_out(crew.unseen(self.bank_, trained), self._combine)
             crew.forget()
-        known = np.isfinite(self.oob_outputs_[:, 0])
+        known = np.isfinite(found[:, 0])
         weights = None if data.weights is None else data.weights[known]
-        found = self.oob_outputs_[known]
-        self.oob_error_ = self._error(found, data.y[known], weights) if known.any() else float("nan")
+        self.oob_error_ = self._error(found[known], data.y[known], weights) if known.any() else float("nan")
+        self.oob_outputs_ = found[data.point]
         return self
+
+    def _state(self) -> State:
+        return {**super()._state(), "oob_error_": Number(), "oob_outputs_": Values(("rows", "columns"), finite=False)}
 
     def _combine(self, F: Array) -> Array:
         return combining.trimmed(F, self.trim) if self.combine == "trimmed" else combining.RULES[self.combine](F)

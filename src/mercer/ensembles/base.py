@@ -8,7 +8,7 @@ Whether an ensemble is a classifier or a regressor follows from its base.
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -30,6 +30,7 @@ from mercer.machine.arguments import HoldsValues, Kind, kind_of, refuse_negative
 from mercer.machine.callbacks import watching
 from mercer.machine.fitted_state import Labels, State, Values
 from mercer.machine.outcome import MadeOfMachines
+from mercer.multiclass import copies
 from mercer.solvers.monitor import Monitor
 from mercer.svm import SVC
 
@@ -41,11 +42,11 @@ SMALLEST = 1e-9  # probabilities stay this far from 0 and 1 on their way to log-
 
 @dataclass(frozen=True)
 class Data:
-    """Checked training data: n points of positive weight.
+    """Checked training data: n distinct points of positive weight, copies being one point of their weight.
 
     X is in the form of its kind, (n, n) where it is a kernel matrix; y (n,) are labels or numbers; codes (n,) the
-    classes 0..k-1 of a classifier, None for a regression; weights (n,) or None.  `kept` are the places of the points
-    among the rows handed to `fit`, None: all.
+    classes 0..k-1 of a classifier, None for a regression; weights (n,), None where all are one.  `point` is the place
+    here of each row of positive weight that was handed to `fit`.
     """
 
     kind: Kind
@@ -53,16 +54,12 @@ class Data:
     y: NDArray[Any]
     codes: Index | None
     weights: Array | None
-    kept: Index | None
+    point: Index
 
     @property
     def n(self) -> int:
         """Number of points."""
         return len(self.y)
-
-    def take(self, rows: Index) -> Any:
-        """Points at `rows`; of a kernel matrix their rows and columns."""
-        return self.X[np.ix_(rows, rows)] if self.kind == "precomputed" else arguments.take(self.X, rows)
 
 
 def _classifies(estimator: "Ensemble") -> bool:
@@ -126,8 +123,9 @@ class Ensemble(FittedEnsemble):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         own = get_tags(self._first)
-        tags.estimator_type, tags.classifier_tags = own.estimator_type, own.classifier_tags
-        tags.regressor_tags = own.regressor_tags
+        tags.estimator_type, tags.regressor_tags = own.estimator_type, own.regressor_tags
+        if own.classifier_tags is not None:
+            tags.classifier_tags = replace(own.classifier_tags, multi_label=False)
         tags.target_tags.required = True
         tags.input_tags.sparse, tags.input_tags.pairwise = own.input_tags.sparse, own.input_tags.pairwise
         return tags
@@ -160,7 +158,11 @@ class Ensemble(FittedEnsemble):
     # Training --------------------------------------------------------------------------------------------------
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> Data:
-        """Points, targets and weights as all ensembles take them; points of weight zero are left out."""
+        """Points, targets and weights as all ensembles take them.
+
+        Points of weight zero are left out and copies merged, so that a weight of two and two copies are the same data,
+        whatever is drawn or left out later: samples and folds are of distinct points.
+        """
         classify = self._classify
         if not is_classifier(self._first) and not is_regressor(self._first):
             raise InvalidInput(f"base={self._first!r} is neither a classifier nor a regressor")
@@ -175,11 +177,19 @@ class Ensemble(FittedEnsemble):
                 X = X[np.ix_(kept, kept)] if kind == "precomputed" else arguments.take(X, kept)
                 y, weights = np.asarray(y)[kept], weights[kept]
         self._kept = kept if kind == "precomputed" else None
-        if not classify:
-            return Data(kind, X, np.asarray(y, dtype=np.float64), None, weights, kept)
-        check_classification_targets(y)
-        self.classes_, codes = arguments.classes_of(np.asarray(y), weights)
-        return Data(kind, X, np.asarray(y), codes, weights, kept)
+        y = np.asarray(y) if classify else np.asarray(y, dtype=np.float64)
+        if classify:
+            check_classification_targets(y)
+            self.classes_, _ = arguments.classes_of(y, weights)
+        if kind == "features":
+            first, point = copies.distinct(X, np.unique(y, return_inverse=True)[1])
+            X, y = arguments.take(X, first), y[first]
+            counted = np.bincount(point, weights).astype(np.float64)
+            weights = None if np.all(counted == 1.0) else counted
+        else:
+            point = np.arange(len(y), dtype=np.intp)
+        codes = np.searchsorted(self.classes_, y).astype(np.intp) if classify else None
+        return Data(kind, X, y, codes, weights, point)
 
     @contextmanager
     def _watched(self, X: Any, y: Any) -> Iterator[Monitor]:

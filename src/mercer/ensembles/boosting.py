@@ -23,8 +23,7 @@ from mercer.ensembles.members import Crew
 from mercer.ensembles.sampled import BankedEnsemble
 from mercer.ensembles.sampling import Sample
 from mercer.errors import InvalidInput
-from mercer.machine.fitted_state import State, Values
-from mercer.machine.outcome import MET, common_outcome
+from mercer.machine.fitted_state import State, Values, Word
 from mercer.selection.bounds.boosting import boosted_margin_error
 from mercer.selection.bounds.result import Bound
 from mercer.solvers import boosting
@@ -118,19 +117,20 @@ class AdaBoost(BankedEnsemble):
         codes = data.codes
         random, samples = self._generator(), []
         drawn = self.size is not None or not has_fit_parameter(self._first, "sample_weight")
+        total = data.n if data.weights is None else float(data.weights.sum())
         size = sampling.absolute(1.0 if self.size is None else self.size, data.n)
 
         def learn(D: Array) -> tuple[Any, Index] | None:
             sample = _drawn(D, size, codes, random) if drawn else whole
             if sample is None:
                 return None
-            weights = np.ones(data.n) if drawn else data.n * D
+            weights = np.ones(data.n) if drawn else total * D
             machine = crew.run(crew.job(0, sample=sample, weights=weights))
             samples.append(sample)
             return machine, _codes(crew.output(machine, sample))
 
         def regress(z: Array, weights: Array) -> tuple[Any, Array]:
-            machine = crew.run(crew.job(0, weights=weights * data.n / weights.sum(), targets=z))
+            machine = crew.run(crew.job(0, weights=weights * total / weights.sum(), targets=z))
             samples.append(whole)
             return machine, crew.output(machine, whole)[:, 0]
 
@@ -153,13 +153,11 @@ class AdaBoost(BankedEnsemble):
         self.errors_ = np.array([one.error for one in found.rounds])
         self.normalisers_ = np.array([one.normaliser for one in found.rounds])
         self.ended_ = found.stopped
-        self.kernel_, self.stopped_ = self.bank_.kernel, common_outcome(machines)
-        if found.stopped == "interrupted" and self.stopped_ in MET:
-            self.stopped_ = "interrupted"
+        self._conclude("interrupted" if found.stopped == "interrupted" else None)
 
     def _state(self) -> State:
         vectors = dict.fromkeys(("alphas_", "errors_", "normalisers_"), Values(("members",)))
-        return {**super()._state(), **vectors}
+        return {**super()._state(), **vectors, "ended_": Word(("rounds", "perfect", "weak", "interrupted"))}
 
     # Prediction and margins ------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from mercer.errors import InvalidInput
 from mercer.gram import Gram, KernelColumns
 from mercer.least_squares import LSSVC
 from mercer.least_squares.machine import LeastSquaresMachine
-from mercer.machine.fitted_state import State, Values
+from mercer.machine.fitted_state import Number, State, Values
 
 WEIGHTS = ("affine", "convex", "equal", "bayesian")
 # Share of the mean prior variance that is added to covariances of smooth functions, which are singular to rounding.
@@ -44,7 +44,7 @@ class Committee(SampledEnsemble):
     weights : "affine" (sum one, any sign), "convex" (none negative; few members keep a weight, the support models),
         "equal", or "bayesian" (least squares without bias on disjoint parts: predictions depend on all points asked
         about at a time, and cost the cube of their number).
-    outputs : what is summed for classes, the "values" of the members or their "decisions" +-1.
+    summed : what is summed for classes, the "values" of the members or their "decisions" +-1.
     ridge : added to S, in units of its mean diagonal: members that agree make it singular.
     folds : of each member's sample, where exact leave-one-out is not free.
     random_state, verbose, n_jobs, executor : as in `Bagging`.
@@ -61,14 +61,15 @@ class Committee(SampledEnsemble):
     """
 
     weights: str = "affine"
-    outputs: str = "values"
+    summed: str = "values"
     ridge: float = 1e-6
     folds: int = 5
+    members: int = 5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SampledEnsemble._parameter_constraints,
         "weights": [StrOptions(set(WEIGHTS))],
-        "outputs": [StrOptions({"values", "decisions"})],
+        "summed": [StrOptions({"values", "decisions"})],
         "ridge": [Interval(Real, 0.0, None, closed="left")],
         "folds": [Interval(Integral, 2, None, closed="left")],
     }
@@ -86,7 +87,7 @@ class Committee(SampledEnsemble):
             if self.weights == "bayesian":
                 self._refuse_other_posteriors()
             trained = self._train_members(crew, monitor, self.folds)
-            F = self._summed(crew.unseen(self.bank_, trained))
+            F = self._summands(crew.unseen(self.bank_, trained))
             crew.forget()
         q = len(F)
         self.error_products_ = combining.error_products(F, targets_of(data, self._columns), data.weights)
@@ -95,8 +96,8 @@ class Committee(SampledEnsemble):
         else:
             best = combining.affine if self.weights == "affine" else combining.convex
             self.weights_ = best(self.error_products_, self.ridge)
-        self.loo_outputs_ = combining.weighted(F, self.weights_)
-        self.loo_error_ = self._error(self.loo_outputs_, data.y, data.weights)
+        found = combining.weighted(F, self.weights_)
+        self.loo_outputs_, self.loo_error_ = found[data.point], self._error(found, data.y, data.weights)
         self.loo_member_errors_ = np.array([self._error(f, data.y, data.weights) for f in F])
         return self
 
@@ -115,15 +116,21 @@ class Committee(SampledEnsemble):
         return int(np.count_nonzero(self.weights_))
 
     def _state(self) -> State:
-        return {**super()._state(), "weights_": Values(("members",))}
+        estimates: State = {
+            "error_products_": Values(("members", "members")),
+            "loo_outputs_": Values(("rows", "columns")),
+            "loo_error_": Number(),
+            "loo_member_errors_": Values(("members",)),
+        }
+        return {**super()._state(), "weights_": Values(("members",)), **estimates}
 
     # Prediction ------------------------------------------------------------------------------------------------
 
-    def _summed(self, F: Array) -> Array:
-        return combining.decisions(F) if self.outputs == "decisions" and self._classify else F
+    def _summands(self, F: Array) -> Array:
+        return combining.decisions(F) if self.summed == "decisions" and self._classify else F
 
     def _combine(self, F: Array) -> Array:
-        return combining.weighted(self._summed(F), self.weights_)
+        return combining.weighted(self._summands(F), self.weights_)
 
     def _combined(self, X: Any) -> Array:
         return self.posterior(X).mean if self.weights == "bayesian" else super()._combined(X)
@@ -146,8 +153,7 @@ def posterior_of(machine: Any, X: Any, prior: Array) -> Posterior:
     H = K_jj + R is the matrix of the machine, R its ridge 1/(C w), and prior K_tt.
     """
     weights = machine._task.weights
-    n = len(machine.support_vectors_)
     H = Gram(machine.kernel_, machine.support_vectors_, storage="dense").dense()
-    H = H + np.diag(np.full(n, 1.0 / machine.C_) if weights is None else 1.0 / (machine.C_ * weights))
+    H = H + np.diag(np.full(len(H), 1.0 / machine.C_) if weights is None else 1.0 / (machine.C_ * weights))
     across = KernelColumns(machine.kernel_, machine.support_vectors_).values(X)
     return Posterior(machine._values(X), prior - across @ dense.solve_positive(H, across.T))

@@ -25,8 +25,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels import Linear
 from mercer.least_squares import LSSVC
 from mercer.machine import arguments
-from mercer.machine.fitted_state import State, Values
-from mercer.machine.outcome import MET, common_outcome
+from mercer.machine.fitted_state import Number, State, Values, Word
 from mercer.multiclass import KernelLogistic
 from mercer.solvers import experts as loop
 from mercer.solvers.experts import Experts, Gate, Mixture
@@ -113,23 +112,18 @@ class MixtureOfExperts(BankedEnsemble):
     def _keep(self, found: Mixture, data: Data) -> None:
         self.bank_, self.gate_ = found.experts.machines, found.gate.machine
         self.coverage_ = sampling.coverage(self.bank_.samples, data.n)
-        self.parts_, self.errors_, self.ended_ = found.part, np.array(found.errors), found.stopped
+        self.parts_, self.errors_, self.ended_ = found.part[data.point], np.array(found.errors), found.stopped
         self.loo_error_ = found.errors[-1]
-        self._conclude()
-
-    def _conclude(self) -> None:
-        """Kernel and outcome of all parts together."""
-        ended = getattr(self, "ended_", "rounds")
-        self.kernel_, self.stopped_ = self.bank_.kernel, common_outcome(self._parts())
-        if ended == "interrupted" and self.stopped_ in MET:
-            self.stopped_ = ended
+        self._conclude("interrupted" if found.stopped == "interrupted" else None)
 
     def _parts(self) -> list[Any]:
         gate = getattr(self, "gate_", None)
         return super()._parts() + ([gate] if hasattr(gate, "objective_") else [])
 
     def _state(self) -> State:
-        return {**super()._state(), "errors_": Values(("rounds",))}
+        ended = Word(("rounds", "settled", "worse", "interrupted"))
+        found: State = {"errors_": Values(("rounds",)), "loo_error_": Number(), "ended_": ended}
+        return {**super()._state(), **found, "parts_": Values(("rows",), "i8")}
 
     # Prediction ------------------------------------------------------------------------------------------------
 

@@ -171,6 +171,8 @@ class Crew:
         rows, first, dealt = sample.rows, None, None
         if folds is not None:
             codes = None if data.codes is None else data.codes[rows]
+            if codes is not None and not isinstance(base, LeastSquaresMachine):
+                folds = self._enough(codes, folds)
             dealt = assign(len(rows), folds, codes, np.random.default_rng([self._seed, member]))
         if weights is not None and not has_fit_parameter(base, "sample_weight"):
             copies = weights.astype(np.intp)  # counts alone: see `_check`
@@ -181,6 +183,16 @@ class Crew:
         points = self.view.training(sample, rows)
         y = data.y if targets is None else targets
         return Job(machine, points, y[rows], weights, self.columns, dealt, self.view.given, first)
+
+    def _enough(self, codes: Index, folds: int) -> int:
+        """No more folds than leave a point of every class outside each."""
+        fewest = np.bincount(codes)
+        if fewest.min() < 2:
+            raise InvalidInput(
+                f"folds: a member sees one point of class {np.unique(self.data.y)[fewest.argmin()]!r}, which cannot be "
+                "left out: ask for fewer members, or take least squares, whose leave-one-out needs no folds"
+            )
+        return int(min(folds, fewest.min()))
 
     def train(
         self, monitor: Monitor, *, folds: int | None = None, samples: Sequence[Sample] | None = None

@@ -1,5 +1,6 @@
 """What ensembles of members on samples share: Bagging, Committee and Stacking."""
 
+import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from mercer.ensembles import sampling
 from mercer.ensembles.base import Array, Data, Ensemble
 from mercer.ensembles.members import Crew, Trained
 from mercer.ensembles.sampling import Sample
-from mercer.errors import InvalidInput
+from mercer.errors import Advice, InvalidInput
 from mercer.machine.outcome import FitPlan, common_outcome
 from mercer.solvers.monitor import Monitor
 
@@ -27,6 +28,11 @@ class BankedEnsemble(Ensemble):
     def _parts(self) -> list[Any]:
         check_is_fitted(self)
         return list(self.bank_.machines)
+
+    def _conclude(self, ended: str | None = None) -> None:
+        """Kernel and outcome of all parts together; `ended` says what cut the training short."""
+        self.kernel_ = self.bank_.kernel
+        self.stopped_ = common_outcome(self._parts()) if ended is None else ended
 
     @property
     def members_(self) -> list[Any]:
@@ -83,8 +89,8 @@ class SampledEnsemble(BankedEnsemble):
             bases = self._bases
             samples = [Sample(np.arange(data.n))] * len(bases)
         else:
-            bases = [self._base] * self.members
             samples = self._samples(data, random)
+            bases = [self._base] * len(samples)
         samples = self._with_features(samples, data, random)
         spread = None
         if self.noise > 0.0:
@@ -101,10 +107,24 @@ class SampledEnsemble(BankedEnsemble):
             return sampling.bootstrap(n, self.members, size, seed=random, strata=strata)
         if self.sample == "subsample":
             return sampling.subsample(n, self.members, size, seed=random, strata=strata)
-        if self.members == 1:
+        parts = self._most_parts(data)
+        if parts == 1:
             return [Sample(np.arange(n))]
         deal = sampling.disjoint if self.sample == "disjoint" else sampling.committee
-        return deal(n, self.members, seed=random, strata=strata)
+        return deal(n, parts, seed=random, strata=strata)
+
+    def _most_parts(self, data: Data) -> int:
+        """As many parts as there are members, and no more than leave a point of every class in each."""
+        smallest = data.n if data.codes is None else int(np.bincount(data.codes).min())
+        if smallest < self.members:
+            what = "there are" if data.codes is None else "the smallest class has"
+            warnings.warn(
+                f"members={self.members}: {what} {smallest} points, and so {smallest} parts are made; ask for no more, "
+                'or draw sample="bootstrap" or "subsample"',
+                Advice,
+                stacklevel=6,
+            )
+        return max(1, min(self.members, smallest))
 
     def _with_features(self, samples: list[Sample], data: Data, random: np.random.Generator) -> list[Sample]:
         if self.features == 1.0 and not isinstance(self.features, Integral):
@@ -119,14 +139,8 @@ class SampledEnsemble(BankedEnsemble):
         """Train, and keep the members and their certificates."""
         self.bank_, trained = crew.train(monitor, folds=folds)
         self.coverage_ = sampling.coverage(self.bank_.samples, crew.data.n)
-        self._conclude(monitor)
+        self._conclude(monitor.stopped)
         return trained
-
-    def _conclude(self, monitor: Monitor | None = None) -> None:
-        """Kernel and outcome of all parts together."""
-        self.kernel_ = self.bank_.kernel
-        ended = None if monitor is None else monitor.stopped
-        self.stopped_ = common_outcome(self._parts()) if ended is None else ended
 
 
 def targets_of(data: Data, columns: int) -> NDArray[np.float64]:

@@ -46,6 +46,7 @@ class Stacking(SampledEnsemble):
 
     final: Any = None
     folds: int = 5
+    members: int = 5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SampledEnsemble._parameter_constraints,
@@ -76,12 +77,13 @@ class Stacking(SampledEnsemble):
             F = crew.unseen(self.bank_, trained)
             crew.forget()
             self.loo_member_errors_ = np.array([self._error(f, data.y, data.weights) for f in F])
-            self.member_outputs_ = _columns(F)
-            spread = np.sqrt(np.average(self.member_outputs_**2, axis=0, weights=data.weights))
+            columns = _columns(F)
+            spread = np.sqrt(np.average(columns**2, axis=0, weights=data.weights))
             self.scales_ = np.where(spread > 0.0, spread, 1.0)
             options = {} if data.weights is None else {"sample_weight": data.weights}
-            self.final_ = clone(self._final).fit(self.member_outputs_ / self.scales_, data.y, **options)
-            self._conclude(monitor)
+            self.final_ = clone(self._final).fit(columns / self.scales_, data.y, **options)
+            self.member_outputs_ = columns[data.point]
+            self._conclude(monitor.stopped)
         return self
 
     def _parts(self) -> list[Any]:
@@ -94,7 +96,8 @@ class Stacking(SampledEnsemble):
         return super()._parts()
 
     def _state(self) -> State:
-        return {**super()._state(), "scales_": Values(("columns",))}
+        learnt: State = {"scales_": Values(("columns",)), "member_outputs_": Values(("rows", "columns"))}
+        return {**super()._state(), **learnt, "loo_member_errors_": Values(("members",))}
 
     def _combine(self, F: Array) -> Array:
         return outputs_of(self.final_, _columns(F) / self.scales_, F.shape[2])

@@ -25,13 +25,21 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Word:
+    """One of some words."""
+
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Values:
-    """Finite numbers of one type and shape; perhaps None (`optional`), perhaps empty in place of their shape."""
+    """Numbers of one type and shape, `finite` ones by default; perhaps None (`optional`), perhaps empty."""
 
     shape: tuple[int | str, ...]
     dtype: str = "f8"
     optional: bool = False
     perhaps_empty: bool = False
+    finite: bool = True
 
 
-State = Mapping[str, Labels | Number | Flag | Values]
+State = Mapping[str, Labels | Number | Flag | Word | Values]

@@ -3,6 +3,7 @@
     kernel machines       an expansion (`expansion`) and a certificate (`certificate`); least squares also their targets
     OutputCode            a code, a decoder, and the machines of the code (`banks`)
     Multilabel            the machines of the labels (`banks`)
+    ensembles             their members, and the machine above them (`ensembles`)
     TunedSVC, TunedSVR    the table of the search (`search`) and the machine it ended with
 
 Machines inside a machine are stored as parts of the file, by the same two functions.  The class of a machine is looked
@@ -16,6 +17,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.ensembles import AdaBoost, Bagging, Committee, MixtureOfExperts, Stacking
+from mercer.ensembles.sampled import BankedEnsemble
 from mercer.errors import InvalidInput, ModelFileError
 from mercer.kernels import Kernel
 from mercer.least_squares import LSSVC, LSSVR
@@ -30,6 +33,7 @@ from mercer.models.banks import (
     refuse_other_points,
 )
 from mercer.models.certificate import decode_certificate, encode_certificate
+from mercer.models.ensembles import decode_members, encode_members
 from mercer.models.expansion import decode_expansion, encode_expansion
 from mercer.models.fields import Draft, Stored, decode, encode
 from mercer.models.least_squares import decode_training, encode_training
@@ -55,6 +59,7 @@ MACHINES = (
     *(SVC, NuSVC, SVR, NuSVR, OneClassSVM, LSSVC, LSSVR),
     *(CrammerSingerSVC, WestonWatkinsSVC, LeeLinWahbaSVC, BredensteinerBennettSVC, KernelLogistic),
     *(OutputCode, Multilabel, TunedSVC, TunedSVR),
+    *(Bagging, Committee, Stacking, AdaBoost, MixtureOfExperts),
 )
 REGISTRY: dict[str, type[Any]] = {kind.__name__: kind for kind in MACHINES}
 
@@ -88,6 +93,8 @@ def encode_machine(draft: Draft, machine: Any, solution: bool) -> None:
         encode_bank(draft, machine.bank_, write)
     elif isinstance(machine, Multilabel):
         encode_labels_machines(draft, machine, write)
+    elif isinstance(machine, BankedEnsemble):
+        encode_members(draft, machine, write)
     elif isinstance(machine, TunedMachine):
         encode_search(draft.part("search"), machine.search_, machine.grid_)
         write(draft.part("best_estimator_"), machine.best_estimator_)
@@ -109,9 +116,11 @@ def _encode_parameters(machine: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in machine.get_params(deep=False).items():
         if isinstance(value, BaseEstimator):
-            found[name] = {"estimator": {"machine": _name(value), "parameters": _encode_parameters(value)}}
-        elif name == "checkpoint":
-            found[name] = None  # the file of a search that has ended is not part of the machine it led to
+            found[name] = {"estimator": _described(value)}
+        elif isinstance(value, (list, tuple)) and any(isinstance(item, BaseEstimator) for item in value):
+            found[name] = {"estimators": [_described(item) for item in value]}
+        elif name in ("checkpoint", "executor"):
+            found[name] = None  # where it was trained is not part of the machine
         elif name == "scoring" and callable(value):
             raise InvalidInput(
                 "scoring is a Python function, which a model file cannot carry without running code; save the "
@@ -120,6 +129,10 @@ def _encode_parameters(machine: Any) -> dict[str, Any]:
         else:
             found[name] = encode(value, name)
     return found
+
+
+def _described(machine: Any) -> dict[str, Any]:
+    return {"machine": _name(machine), "parameters": _encode_parameters(machine)}
 
 
 # Reading -----------------------------------------------------------------------------------------------------------
@@ -146,6 +159,8 @@ def decode_machine(stored: Stored, kinds: Sequence[type] = MACHINES) -> Any:
         machine.bank_ = decode_bank(stored, machine, features, decode_machine)
     elif isinstance(machine, Multilabel):
         decode_labels_machines(stored, machine, features, decode_machine)
+    elif isinstance(machine, BankedEnsemble):
+        decode_members(stored, machine, features, decode_machine)
     elif isinstance(machine, TunedMachine):
         _decode_tuned(stored, machine, features)
     if isinstance(machine, (OutputCode, Multilabel)):
@@ -167,8 +182,17 @@ def _built(stored: Stored, kinds: Sequence[type]) -> Any:
 
 def _parameter(value: Any) -> Any:
     if isinstance(value, Mapping) and set(value) == {"estimator"}:
-        return _built(Stored({"parameter": value["estimator"]}, {}).part("parameter"), MACHINES)
+        return _unfitted(value["estimator"])
+    if isinstance(value, Mapping) and set(value) == {"estimators"}:
+        described = value["estimators"]
+        if not isinstance(described, list):
+            raise ModelFileError("its machines are not a list")
+        return [_unfitted(item) for item in described]
     return decode(value)
+
+
+def _unfitted(described: Any) -> Any:
+    return _built(Stored({"parameter": described}, {}).part("parameter"), MACHINES)
 
 
 def _decode_tuned(stored: Stored, machine: TunedMachine, features: int | None) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mercer.errors import InvalidInput, ModelFileError
-from mercer.machine.fitted_state import Flag, Labels, Number, Values
+from mercer.machine.fitted_state import Flag, Labels, Number, Values, Word
 from mercer.models.fields import Draft, Stored, decode_labels, encode, encode_labels
 
 
@@ -24,6 +24,8 @@ def encode_state(draft: Draft, machine: Any) -> None:
                 draft.facts[name] = encode(float(value), name)
             case Flag():
                 draft.facts[name] = bool(value)
+            case Word():
+                draft.facts[name] = str(value)
             case Values():
                 if kind.optional:
                     draft.facts[name] = value is not None
@@ -45,6 +47,8 @@ def decode_state(stored: Stored, machine: Any, sizes: dict[str, int]) -> None:
                 value = stored.number(name)
             case Flag():
                 value = stored.flag(name)
+            case Word():
+                value = stored.text(name, kind.choices)
             case Values():
                 value = _values(stored, name, kind, sizes)
         setattr(machine, attribute, value)
@@ -57,6 +61,6 @@ def _values(stored: Stored, name: str, kind: Values, sizes: dict[str, int]) -> A
     if kind.perhaps_empty and found is not None and found.size == 0:
         return stored.tensor(name, kind.dtype, (0,) * len(kind.shape))
     shape = [sizes.get(size) if isinstance(size, str) else size for size in kind.shape]
-    value = stored.tensor(name, kind.dtype, shape)
+    value = stored.tensor(name, kind.dtype, shape, finite=kind.finite)
     sizes |= {size: length for size, length in zip(kind.shape, value.shape) if isinstance(size, str)}
     return value
