@@ -22,6 +22,7 @@ from mercer.solvers.classical.chunking import SIZE, Chunks
 from mercer.solvers.classical.dual import GROUP_SUMS, accepts, descend
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections, over_all
 from mercer.solvers.monitor import Monitor
+from mercer.solvers.quadratic.analytic_step import FLAT, SNAP
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -88,6 +89,9 @@ class Face:
         self.K, self.s, self.g = K, s, g
         self.members = [group == k for k in range(groups)] if groups else [np.ones(s.size, dtype=np.bool_)]
         self.sums = groups > 0
+        self.flat = FLAT * float(np.abs(np.diagonal(K)).max(initial=0.0))
+        finite = (self.upper - self.lower)[np.isfinite(self.upper - self.lower)]
+        self.width = s.size * float(finite.max(initial=1.0))
         self.targets = [float(s[own].sum()) for own in self.members]
         self.free: Mask = np.zeros(s.size, dtype=np.bool_)
 
@@ -129,10 +133,12 @@ class Face:
     def leap(self) -> None:
         """A step along the projected gradient, as long as it is best in the face, cut to the box as a whole."""
         r = self.project(-self.g)
-        bend = float(r @ self.product(r))
-        if bend <= 0.0:
+        size, bend = float(r @ r), float(r @ self.product(r))
+        if size == 0.0:
             return
-        goal = np.where(self.free, self.s - (float(r @ r) / bend) * self.g, self.s)
+        # A flat direction goes all the way to the box, which is bounded there.
+        length = size / bend if bend > self.flat * size else self.width / float(np.abs(r).max())
+        goal = np.where(self.free, self.s - length * self.g, self.s)
         for own, target in zip(self.members, self.targets):
             low, high = self.lower[own], self.upper[own]
             goal[own] = onto_sum(goal[own], low, high, target) if self.sums else np.clip(goal[own], low, high)
@@ -176,7 +182,7 @@ class Face:
 
     def _move(self, X: Array) -> None:
         """Take the step X: variables that reach a bound are put on it."""
-        close = 1e-12 * np.where(np.isfinite(self.upper - self.lower), self.upper - self.lower, 1.0)
+        close = SNAP * np.where(np.isfinite(self.upper - self.lower), self.upper - self.lower, 1.0)
         s = self.s + X
         s = np.where(s - self.lower <= close, self.lower, np.where(self.upper - s <= close, self.upper, s))
         change = s - self.s
