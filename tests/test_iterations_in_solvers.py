@@ -89,6 +89,7 @@ def test_every_conjugate_gradient_iteration_takes_the_one_recursion() -> None:
     assert users == {
         "classical/pcg_chunking.py",
         "linear/conjugate_gradient.py",
+        "linear/coupled.py",
         "linear/masked_systems.py",
         "linear/multishift.py",
         "multiclass/multinomial.py",

@@ -1,0 +1,377 @@
+"""Coupled ensembles: members on disjoint parts of the data, trained together so that neighbours agree elsewhere.
+
+A member that saw a small part of the data is a poor function far from it.  Here the members are also asked to agree, on
+coupling points that need no targets, with their neighbours in a graph (Hamers 2004, section 6.7; the problem is that of
+`mercer.problems.coupled`).  To be able to follow, a member may use the points of its neighbours as basis functions, but
+is fitted to the targets of its own only.  Coupling points may be
+
+    some of the training points, points drawn uniformly in the box around them, or points given by the user;
+
+where the user gives the points that are to be predicted, the ensemble is trained transductively.  nu = 0 leaves members
+with the larger basis alone, and bases = "own" with it the plain members: what coupling does is the difference to the
+former.  A second layer weighs the members (`mercer.ensembles.combining`).
+"""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import threads
+from mercer.ensembles import combining, sampling
+from mercer.ensembles.base import Array, Data, Ensemble, Index
+from mercer.ensembles.committee import WEIGHTS
+from mercer.ensembles.coupled_members import Member, member_of
+from mercer.ensembles.sampled import targets_of
+from mercer.ensembles.views import resolved
+from mercer.errors import BudgetTooSmall, InvalidInput
+from mercer.gram import KernelColumns, size
+from mercer.kernels import Kernel
+from mercer.least_squares import LSSVC
+from mercer.least_squares.machine import LeastSquaresMachine
+from mercer.machine.arguments import prediction_data, take
+from mercer.machine.base import KernelMachine
+from mercer.machine.callbacks import watching
+from mercer.machine.fitted_state import State, Values
+from mercer.machine.outcome import FitPlan, warn_if_stopped
+from mercer.problems.coupled import GRAPHS, CoupledMembers, laplacian, laplacian_of
+from mercer.resources import budget, show
+from mercer.solvers.linear import coupled
+from mercer.solvers.monitor import Monitor
+from mercer.solvers.solution import Solution
+
+COUPLING = ("training", "uniform")
+ELIMINATED_UP_TO = 3000  # unknowns of a member, or of a graph that is no ring or chain, that are still factorised
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """All members as one trained thing, with one certificate."""
+
+    solution_: Solution
+    kernel_: Any
+    solver_: str
+    plan_: FitPlan
+
+    @property
+    def objective_(self) -> float:
+        """Primal value."""
+        return self.solution_.primal
+
+    @property
+    def dual_objective_(self) -> float:
+        """Lower bound."""
+        return self.solution_.dual
+
+    @property
+    def gap_(self) -> float:
+        """Difference of the two."""
+        return self.solution_.gap
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps of conjugate gradients, 1 for an elimination."""
+        return self.solution_.iterations
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CoupledEnsemble(Ensemble):
+    """Least-squares members on disjoint parts that agree with their neighbours on points without targets.
+
+    Parameters
+    ----------
+    base : an LSSVC (classes, coded as +-1) or LSSVR, whose kernel and C the members have; None is `LSSVC()`.  A list of
+        them gives each member its own.  C="loo", a list of C, and a width "loo" are chosen by each member before it is
+        coupled, by its exact leave-one-out error.  C is the weight of the squared errors against half the squared
+        coefficients, not against the norm of the function, and there is no bias: it is not the C of the base alone.
+    members : how many.
+    nu : strength of the coupling; 0 couples nothing.  Negative values drive members apart, and are refused where the
+        problem has no minimum left.
+    graph : "ring", "chain" (a ring with one link cut), "star", "complete", or weights of edges (q, q).
+    bases : "neighbours" gives a member the points of its neighbours as basis functions too (in a chain those of the
+        ring); "own" its own only.
+    parts : the member (n,) of each point, 0 to q - 1; None deals them out at random.
+    coupling : where `fit` is given no points: "training" takes some of the training points, "uniform" draws points in
+        the box around them.
+    coupling_size : how many, a number or a share of the training points.
+    weights : "equal", "affine" or "convex" (see `Committee`).
+    outputs : "values" sums the members' outputs, "decisions" their decisions +-1 (classes).
+    errors : what weights are learnt from: "leave_one_out" (exact) or "training" outputs.
+    ridge : share of the mean diagonal added to the matrix of error products.
+    solver : "elimination", "conjugate_gradient" or "auto".
+    tol : relative gap of the system; max_iter steps of conjugate gradients, -1: no limit; max_time seconds of them.
+    memory : bytes, or text such as "2 GiB", for kernel values and factors; None is a quarter of what is free.
+    random_state : seed of parts and coupling points.
+    verbose : print a line for every step of the solver.
+    n_jobs : threads (None: all).
+    executor : taken for the sake of the other ensembles; one system is not sent elsewhere.
+
+    Attributes
+    ----------
+    points_ : the training points of positive weight; parts_ (n,) the member of each.
+    coefficients_ : (n, q, k) of the members over all points.
+    weights_ : (q,) of the members; support_models_ how many are not zero.
+    C_ : (q,) of the members; kernel_ their kernel, or the list of them.
+    fit_value_ : what the members would minimise alone, at the solution; disagreement_ the mean squared difference of
+        two neighbours on the coupling points.
+    loo_outputs_, loo_error_, loo_member_errors_ : at training points whose target is left out (errors="leave_one_out"
+        and a system solved by elimination), exact for given weights, C and kernel.
+    classes_ : the labels of a classifier.
+    objective_, dual_objective_, gap_ : of all members together; the dual value is a lower bound.
+    solver_, solution_, history_, n_iter_, stopped_, plan_ : as in `LSSVC`.
+
+    """
+
+    members: int = 8
+    nu: float = 1.0
+    graph: Any = "ring"
+    bases: str = "neighbours"
+    parts: Any = None
+    coupling: str = "training"
+    coupling_size: float = 0.1
+    weights: str = "equal"
+    outputs: str = "values"
+    errors: str = "leave_one_out"
+    ridge: float = 1e-6
+    solver: str = "auto"
+    tol: float = 1e-8
+    max_iter: int = -1
+    max_time: float | None = None
+    memory: int | str | None = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Ensemble._parameter_constraints,
+        "members": [Interval(Integral, 1, None, closed="left")],
+        "nu": [Interval(Real, None, None, closed="neither")],
+        "graph": [StrOptions(set(GRAPHS)), "array-like"],
+        "bases": [StrOptions({"neighbours", "own"})],
+        "parts": ["array-like", None],
+        "coupling": [StrOptions(set(COUPLING))],
+        "coupling_size": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0.0, 1.0, closed="right")],
+        "weights": [StrOptions(set(WEIGHTS) - {"bayesian"})],
+        "outputs": [StrOptions({"values", "decisions"})],
+        "errors": [StrOptions({"leave_one_out", "training"})],
+        "ridge": [Interval(Real, 0.0, None, closed="left")],
+        "solver": [StrOptions({"auto", *coupled.SOLVERS})],
+        **{name: KernelMachine._parameter_constraints[name] for name in ("tol", "max_iter", "max_time", "memory")},
+    }
+
+    @property
+    def _base(self) -> Any:
+        return LSSVC() if self.base is None else self.base
+
+    # Training --------------------------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, unlabelled: Any = None) -> "CoupledEnsemble":
+        """Train on points X (n, d) and targets y (n,), coupled on the points `unlabelled` (m, d) where they are given.
+
+        `sample_weight` (n,) multiplies the squared error of a point.
+        """
+        data = self._data(X, y, sample_weight)
+        if data.kind != "features":
+            raise InvalidInput("coupled members share basis points: give features, not a kernel matrix or objects")
+        random = self._generator()
+        self.parts_ = self._dealt(data, random)
+        L = self._graph()
+        places = self._coupling_points(data, unlabelled, random)
+        with threads.limit(self.n_jobs), threads.blas_threads(data.n), watching(self, X, y, self.max_time) as monitor:
+            members = self._members(data, L)
+            problem = self._problem(data, members, L, places)
+            solution = self._solved(problem, monitor)
+            self._keep(data, members, problem, solution)
+            self._weigh(data, members, problem, solution.coefficients)
+        self.stopped_ = warn_if_stopped([solution], self.max_iter, self.max_time)
+        return self
+
+    def _dealt(self, data: Data, random: np.random.Generator) -> Index:
+        """The member (n,) of each point."""
+        q = self.members
+        if self.parts is None:
+            if q > data.n:
+                raise InvalidInput(f"members={q} are more than the {data.n} points")
+            found = np.zeros(data.n, dtype=np.intp)
+            if q > 1:
+                for j, sample in enumerate(sampling.disjoint(data.n, q, seed=random, strata=data.codes)):
+                    found[sample.rows] = j
+            return found
+        given = np.asarray(self.parts)
+        given = given if data.kept is None else given[data.kept]
+        if given.shape != (data.n,) or not np.array_equal(np.unique(given), np.arange(q)):
+            raise InvalidInput(f"parts must name one of the members 0 to {q - 1} for each point, and all of them")
+        return given.astype(np.intp)
+
+    def _graph(self) -> Array:
+        """The Laplacian of the graph, which for one member has no edge."""
+        if isinstance(self.graph, str):
+            return laplacian(self.graph, self.members) if self.members > 1 else np.zeros((1, 1))
+        L = laplacian_of(np.asarray(self.graph, dtype=np.float64))
+        if len(L) != self.members:
+            raise InvalidInput(f"graph is one of {len(L)} members, and members={self.members}")
+        return L
+
+    def _coupling_points(self, data: Data, unlabelled: Any, random: np.random.Generator) -> Any:
+        if unlabelled is not None:
+            return prediction_data(self, "features", unlabelled, 0)
+        count = sampling.absolute(self.coupling_size, data.n)
+        if self.coupling == "training":
+            return take(data.X, np.sort(random.choice(data.n, min(count, data.n), replace=False)))
+        X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+        return random.uniform(X.min(axis=0), X.max(axis=0), (count, X.shape[1]))
+
+    def _members(self, data: Data, L: Array) -> list[Member]:
+        """Rows, basis, kernel and ridge of every member, those that it chooses itself included."""
+        q, bases = self.members, self._bases
+        if len(bases) not in (1, q) or not all(isinstance(base, LeastSquaresMachine) for base in bases):
+            raise InvalidInput(f"base must be an LSSVC or LSSVR, or a list of {q} of them, one for each member")
+        definite = [resolved(base, data) for base in bases]
+        near = np.eye(q, dtype=bool)
+        if self.bases == "neighbours":
+            of_ring = isinstance(self.graph, str) and self.graph == "chain" and q > 2
+            near |= (laplacian("ring", q) if of_ring else L) != 0.0
+        rows = [np.flatnonzero(self.parts_ == j) for j in range(q)]
+        Y = targets_of(data, self._columns)
+        weights = np.ones(data.n) if data.weights is None else data.weights
+        found = []
+        for j in range(q):
+            basis = np.concatenate([rows[l] for l in np.flatnonzero(near[j])])
+            found.append(member_of(definite[j % len(definite)], data.X, rows[j], np.sort(basis), Y, weights))
+        return found
+
+    def _problem(self, data: Data, members: list[Member], L: Array, places: Any) -> CoupledMembers:
+        m = size(places)
+        taken = 8 * sum((len(one.rows) + m) * len(one.basis) + 2 * len(one.basis) ** 2 for one in members)
+        if taken > budget(self.memory):
+            raise BudgetTooSmall(
+                f"kernel values and factors of {len(members)} members take {show(taken)}, and memory allows "
+                f"{show(budget(self.memory))}: take more members, or fewer coupling points"
+            )
+        self._taken = taken
+        Y = targets_of(data, self._columns)
+        weights = np.ones(data.n) if data.weights is None else data.weights
+        return CoupledMembers(
+            [one.values(data.X, one.rows) for one in members],
+            [Y[one.rows] for one in members],
+            [weights[one.rows] for one in members],
+            [one.columns(data.X).values(places) for one in members],
+            np.array([1.0 / one.C for one in members]),
+            L,
+            float(self.nu),
+        )
+
+    def _method(self, problem: CoupledMembers) -> tuple[str, str]:
+        """The solver, and why."""
+        if self.solver != "auto":
+            return self.solver, "asked for"
+        shape = coupled.shape_of(problem.laplacian, problem.nu)
+        largest = problem.size if shape == "graph" else int(np.diff(problem.borders).max())
+        if largest <= ELIMINATED_UP_TO:
+            return "elimination", f"a {shape} whose largest block has {largest} unknowns"
+        return "conjugate_gradient", f"a block of {largest} unknowns costs more to factorise than products with it"
+
+    def _solved(self, problem: CoupledMembers, monitor: Monitor) -> Solution:
+        method, self._reason = self._method(problem)
+        return coupled.solve(problem, tol=self.tol, monitor=monitor, method=method, max_iter=self.max_iter)
+
+    def _keep(self, data: Data, members: list[Member], problem: CoupledMembers, solution: Solution) -> None:
+        """The expansions of all members, their certificate and their agreement."""
+        A = solution.coefficients
+        self.points_ = data.X
+        self.coefficients_ = np.zeros((data.n, len(members), A.shape[1]))
+        for j, one in enumerate(members):
+            self.coefficients_[one.basis, j] = A[problem.part(j)]
+        kernels = [one.kernel for one in members]
+        self.kernel_ = kernels[0] if all(kernel == kernels[0] for kernel in kernels) else kernels
+        self.C_ = np.array([one.C for one in members])
+        self.fit_value_ = problem.fit(A)
+        edges = float(np.trace(problem.laplacian)) / 2.0
+        pairs = edges * len(problem.coupled[0]) * A.shape[1]
+        self.disagreement_ = problem.disagreement(A) / pairs if pairs else 0.0
+        reason = f"{solution.solver}: {self._reason}"
+        memory = "a quarter of what is free" if self.memory is None else str(self.memory)
+        storage = (
+            f"the kernel matrix is held in blocks, {len(members)} members of up to "
+            f"{int(np.diff(problem.borders).max())} basis points: {show(self._taken)} with their factors"
+        )
+        plan = FitPlan(reason, 1, "exact: every member expands over its basis", memory, "float64", "cpu", storage)
+        self.together_ = Together(solution, self.kernel_, reason, plan)
+
+    def _weigh(self, data: Data, members: list[Member], problem: CoupledMembers, A: Array) -> None:
+        """The second layer, and the errors of targets left out."""
+        direct = self.together_.solution_.solver.endswith("elimination")
+        if not direct and self.errors == "leave_one_out" and self.weights != "equal":
+            raise InvalidInput(
+                "leaving targets out takes a factorised system, and this one is solved by conjugate gradients: take "
+                "errors='training', weights='equal' or solver='elimination'"
+            )
+        left_out = direct and self.errors == "leave_one_out"
+        F = self._summed(self._left_out(data, members, problem, A) if left_out else self._outputs(data.X))
+        q = len(F)
+        S = combining.error_products(F, targets_of(data, self._columns), data.weights)
+        if self.weights == "equal":
+            self.weights_ = np.full(q, 1.0 / q)
+        else:
+            self.weights_ = (combining.affine if self.weights == "affine" else combining.convex)(S, self.ridge)
+        if left_out:
+            self.loo_outputs_ = combining.weighted(F, self.weights_)
+            self.loo_error_ = self._error(self.loo_outputs_, data.y, data.weights)
+            self.loo_member_errors_ = np.array([self._error(f, data.y, data.weights) for f in F])
+
+    def _left_out(self, data: Data, members: list[Member], problem: CoupledMembers, A: Array) -> Array:
+        """Outputs (q, n, k) at each point had its target not been known."""
+        factor = coupled.factorised(problem)
+        F = np.empty((len(members), data.n, A.shape[1]))
+        for j, own in enumerate(members):
+            at = [one.values(data.X, own.rows) for one in members]
+            F[:, own.rows] = coupled.left_out(problem, A, factor, j, at)
+        return F
+
+    # What it consists of ---------------------------------------------------------------------------------------
+
+    def _parts(self) -> list[Any]:
+        check_is_fitted(self)
+        return [self.together_]
+
+    @property
+    def support_models_(self) -> int:
+        """Members whose weight is not zero."""
+        check_is_fitted(self)
+        return int(np.count_nonzero(self.weights_))
+
+    def _state(self) -> State:
+        return {
+            **super()._state(),
+            "parts_": Values(("points",), "i8"),
+            "coefficients_": Values(("points", "members", "outputs")),
+            "weights_": Values(("members",)),
+            "C_": Values(("members",)),
+        }
+
+    # Prediction ------------------------------------------------------------------------------------------------
+
+    def member_outputs(self, X: Any) -> Array:
+        """Outputs (q, n, k) of every member."""
+        return self._outputs(self._points(X))
+
+    def _outputs(self, X: Any) -> Array:
+        n, q, k = self.coefficients_.shape
+        if isinstance(self.kernel_, Kernel):
+            columns = KernelColumns(self.kernel_, self.points_, memory=self.memory)
+            (found,) = columns.expand(X, [slice(0, n)], [self.coefficients_.reshape(n, q * k)])
+            return np.ascontiguousarray(found.reshape(-1, q, k).transpose(1, 0, 2))
+        outputs = []
+        for j, kernel in enumerate(self.kernel_):
+            used = np.flatnonzero(self.coefficients_[:, j].any(axis=1))
+            columns = KernelColumns(kernel, take(self.points_, used), memory=self.memory)
+            outputs += columns.expand(X, [slice(0, len(used))], [self.coefficients_[used, j]])
+        return np.stack(outputs)
+
+    def _summed(self, F: Array) -> Array:
+        return combining.decisions(F) if self.outputs == "decisions" and self._classify else F
+
+    def _combined(self, X: Any) -> Array:
+        return combining.weighted(self._summed(self._outputs(X)), self.weights_)
