@@ -14,6 +14,7 @@ from mercer.gram.precomputed import PrecomputedGram, is_symmetric
 from mercer.gram.rows import PointColumns, RowsOnDemand, fill_all, fill_row, no_columns, room_for_rows
 from mercer.gram.sparse import SparseGram
 from mercer.gram.streamed import StreamedGram
+from mercer.gram.stretches import StoredStretches
 
 __all__ = [
     "CacheReport",
@@ -33,6 +34,7 @@ __all__ = [
     "RowsOnDemand",
     "SparseGram",
     "SquaredDistances",
+    "StoredStretches",
     "StreamedGram",
     "check_points",
     "choose_plan",

@@ -17,11 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.gram import StoredStretches
 from mercer.losses import EpsilonInsensitive, Hinge, Loss
-from mercer.problems.statement import Costs, stated
+from mercer.problems.statement import Costs
+from mercer.problems.statement import stated as program_of
 from mercer.selection.folds import Layout
 from mercer.selection.scoring import Score
-from mercer.solvers.quadratic.cost_path import WHOLE, cost_path
+from mercer.solvers.monitor import Asking
+from mercer.solvers.quadratic.cost_path import cost_path, next_cost
+from mercer.solvers.working_sets import WHOLE
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -29,8 +33,6 @@ Matrix = NDArray[np.float32]
 GoOn = Callable[[], bool]
 
 UNLIMITED = 1 << 40
-STEPS_BETWEEN_POLLS = 200_000  # about a second on 20,000 points
-PATIENCE = 1_000_000  # steps after which a violation that has not fallen by 5 % is taken for numerical noise
 # A path has turned when two costs in a row are worse than the best one by so many standard errors.
 CLEARLY = 3.0
 
@@ -142,36 +144,25 @@ class Settings:
     go_on: GoOn
 
 
-def _unit_cost(loss: Loss, y: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Linear term, lower and upper bounds (layers, m) of a loss at C = 1: one layer for each side that costs."""
-    unread: Any = None
-    program = stated(unread, loss, y, Costs(weights, weights))
-    shape = program.size // y.size, y.size
-    parts = (program.linear, program.lower, program.upper)
-    linear, lower, upper = (np.ascontiguousarray(part).reshape(shape) for part in parts)
-    return linear, lower, upper
-
-
 class Path:
     """The machines of one training set along C: coefficients (c, m), biases (c,)."""
 
     def __init__(self, K: Matrix, held: slice, stated: tuple[Loss, Array, Array], settings: Settings) -> None:
-        self.K, self.settings = K, settings
+        self.settings = settings
+        loss, y, weights = stated
+        n = y.size
         self.stretch = (0, held.start, held.stop)
-        self.problem: Any = _unit_cost(*stated)
-        layers, n = self.problem[0].shape
-        self.state, self.F = np.zeros((layers, n)), np.zeros(n)
+        self.unit = program_of(StoredStretches(K, self.stretch, n), loss, y, Costs(weights, weights))
+        self.state, self.F = np.zeros((self.unit.size // n, n)), np.zeros(n)
         count = len(settings.costs)
         self.coefficients, self.biases = np.zeros((count, n)), np.zeros(count)
-        self.facts = np.zeros((count, 2))
         self.reached = 0
         self.ended = False
 
     def advance(self, to: int) -> bool:
         """Solve for the costs up to number `to`; False when the search was stopped on the way."""
         if self.state.shape[1] <= WHOLE and self.reached < to and not self.ended:
-            self._solve(to, UNLIMITED, self._cost_before(self.reached))
-            self.reached = to
+            self._solve_at_once(to)
         while self.reached < to and not self.ended:
             if not self._next_cost():
                 return False
@@ -181,33 +172,29 @@ class Path:
             self.reached = to
         return True
 
-    def _next_cost(self) -> bool:
-        """Solve for one more cost, some steps at a time; False when the search was stopped between them."""
-        c, best, waited = self.reached, np.inf, 0
-        start = self._cost_before(c)
-        while self.settings.go_on():
-            self._solve(c + 1, STEPS_BETWEEN_POLLS, start)
-            steps, violation = self.facts[c]
-            waited = 0 if violation < 0.95 * best else waited + int(steps)
-            best = min(best, violation)
-            if steps < STEPS_BETWEEN_POLLS or violation <= self.settings.tol or waited > PATIENCE:
-                self.reached = c + 1
-                return True
-            start = float(self.settings.costs[c])
-        return False
-
-    def _cost_before(self, c: int) -> float:
-        return float(self.settings.costs[c - 1]) if c else 0.0
-
-    def _solve(self, to: int, most: int, start: float) -> None:
-        """The costs from the one reached, with at most so many steps for each, from the solution at C = start."""
-        at = slice(self.reached, to)
-        linear, lower, upper = self.problem
+    def _solve_at_once(self, to: int) -> None:
+        """The costs up to number `to` in one compiled call."""
+        at, gram, shape = slice(self.reached, to), self.unit.gram, self.state.shape
+        assert isinstance(gram, StoredStretches)
+        parts = (self.unit.linear, self.unit.lower, self.unit.upper)
+        linear, lower, upper = (np.ascontiguousarray(part).reshape(shape) for part in parts)
         end = cost_path(
-            self.K, self.stretch, linear, lower, upper, self.settings.costs[at], self.settings.tol, most,
-            self.state, self.F, start, self.coefficients[at], self.biases[at], self.facts[at],
+            gram.matrix, gram.stretches, linear, lower, upper, self.settings.costs[at], self.settings.tol, UNLIMITED,
+            self.state, self.F, self._cost_before(), self.coefficients[at], self.biases[at], np.empty((to, 2)),
         )  # fmt: skip
-        self.ended = bool(np.isfinite(end))
+        self.reached, self.ended = to, bool(np.isfinite(end))
+
+    def _next_cost(self) -> bool:
+        """Solve for one more cost; False when the search was stopped on the way."""
+        c, settings = self.reached, self.settings
+        asking, C = Asking(settings.go_on), float(settings.costs[c])
+        found = next_cost(self.unit, self.state, self.F, self._cost_before(), C, settings.tol, asking)
+        self.coefficients[c], self.biases[c] = found.coefficients, found.bias
+        self.reached, self.ended = c + 1, found.ended
+        return found.complete
+
+    def _cost_before(self) -> float:
+        return float(self.settings.costs[self.reached - 1]) if self.reached else 0.0
 
     def held_out(self, block: Matrix, at: slice) -> Array:
         """Decision values (held out, costs `at`), from the kernel values of the held-out points with all points."""

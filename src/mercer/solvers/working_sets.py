@@ -161,15 +161,11 @@ class Search:
 
         `max_iter` bounds the number of steps (-1: no bound), `working_set` fixes the number of points worked on.
         """
-        limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
-        n = self.strategy.n
-        self.fixed = working_set
-        self.size = working_set or (n if self.strategy.at_once() else WORKING_SET)
-        stopped = self._search(limit)
+        stopped = self.rounds_until(max_iter, working_set)
         while not self._confirmed(stopped):
             if self.exact_at == self.steps:  # what was noise may be progress from exact values
                 self.patience = Patience(self.strategy.gram.dtype)
-            stopped = self._search(limit)
+            stopped = self._search(_limit(max_iter))
         solution = self.solution(stopped)
         if self.monitor.has_callbacks and self.monitor.stopped is None:
             last = solution.history[-1]
@@ -177,6 +173,12 @@ class Search:
         return solution
 
     # Rounds ----------------------------------------------------------------------------------------------------
+
+    def rounds_until(self, max_iter: int = -1, working_set: int | None = None) -> Stopped:
+        """Rounds until the outputs, as they are, say that nothing is left to do: no certificate is made."""
+        self.fixed = working_set
+        self.size = working_set or (self.strategy.n if self.strategy.at_once() else WORKING_SET)
+        return self._search(_limit(max_iter))
 
     def _search(self, limit: int) -> Stopped:
         """Rounds until the outputs, as they are, say that nothing is left to do."""
@@ -382,6 +384,11 @@ class Search:
                 **strategy.facts(),
             },
         )
+
+
+def _limit(max_iter: int) -> int:
+    """The bound on the number of steps; -1 is none."""
+    return max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
 
 
 class Patience:

@@ -15,11 +15,13 @@ from mercer.machine.training_set import TrainingSet
 from mercer.problems import Problem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.quadratic.pair_steps import ALL_ROWS
-from mercer.solvers.quadratic.pairs import PairSolution, Stretches, certified, solve_pairs, solve_stored_pairs
+from mercer.solvers.quadratic.pairs import PairSolution, Start, Stretches, certified, solve_pairs, solve_stored_pairs
 from mercer.solvers.solution import Record, Solution, Stopped
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+ExactDot = Callable[[Index, Index, Vector], Vector]
 
 NAME = "pairs"
 # Pairs of more points are better solved by working sets.
@@ -83,8 +85,12 @@ def train_pairs(
     finer = training.rows_on_demand("float64") if coarse and training.resources.precision != "float64" else None
     if finer is not None:
         some = {pair: stretches[pair] for pair in coarse}
-        found = solve_pairs(finer, members, list(some.values()), own_box, tol, max_iter, monitor.go_on)
-        kept |= _confirmed(exact_dot, members, stretches, dict(zip(some, found)), "float64", tol)
+        starts = [_start(exact_dot, members, stretches[pair], machines[pair]) for pair in coarse]
+        spent = max(machine.steps for machine in machines.values() if machine is not None)
+        left = max_iter if max_iter < 0 else max(0, max_iter - spent)
+        found = solve_pairs(finer, members, list(some.values()), own_box, tol, left, monitor.go_on, starts)
+        again = {pair: _after(machines[pair], machine) for pair, machine in zip(some, found)}
+        kept |= _confirmed(exact_dot, members, stretches, again, "float64", tol)
     seconds = (time.perf_counter() - began) / max(1, len(machines))
     results: dict[int, tuple[Problem | None, Solution, Vector]] = {}
     for pair, machine in kept.items():
@@ -101,7 +107,7 @@ def train_pairs(
 
 
 def _confirmed(
-    exact_dot: Callable[[Index, Index, Vector], Vector],
+    exact_dot: ExactDot,
     points: Index,
     stretches: Mapping[int, Stretches],
     machines: Mapping[int, PairSolution | None],
@@ -118,13 +124,33 @@ def _confirmed(
     def exact(at: int, some: Index) -> Vector:
         machine = machines[numbers[at]]
         assert machine is not None
-        first, size, second, other = stretches[numbers[at]]
-        own = np.concatenate([points[first : first + size], points[second : second + other]])
-        support = np.flatnonzero(machine.coefficients)
-        return exact_dot(own[some], own[support], machine.coefficients[support])
+        return _exact_values(exact_dot, points, stretches[numbers[at]], machine.coefficients, some)
 
     found = certified(list(machines.values()), exact, precision, tol)
     return dict(zip(numbers, found))
+
+
+def _exact_values(
+    exact_dot: ExactDot, points: Index, pair: Stretches, c: Vector, some: Index | slice = slice(None)
+) -> Vector:
+    """K c in float64 at `some` of the points of a pair."""
+    first, size, second, other = pair
+    own = np.concatenate([points[first : first + size], points[second : second + other]])
+    support = np.flatnonzero(c)
+    return exact_dot(own[some], own[support], c[support])
+
+
+def _start(exact_dot: ExactDot, points: Index, pair: Stretches, machine: PairSolution | None) -> Start:
+    """Where finer values go on from: the coefficients that coarse ones gave, and what they are worth exactly."""
+    assert machine is not None
+    return machine.coefficients, _exact_values(exact_dot, points, pair, machine.coefficients)
+
+
+def _after(before: PairSolution | None, machine: PairSolution | None) -> PairSolution | None:
+    """A machine that went on from another one, with the steps of both."""
+    if before is None or machine is None:
+        return machine
+    return machine._replace(steps=before.steps + machine.steps)
 
 
 def _solution(machine: PairSolution, coefficients: Vector, tol: float, max_iter: int, seconds: float) -> Solution:

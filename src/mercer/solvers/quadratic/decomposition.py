@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.errors import InvalidInput
-from mercer.gram import GramOperator, RowsOnDemand
+from mercer.gram import GramOperator, RowsOnDemand, StoredStretches
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
@@ -84,7 +84,8 @@ class GroupSums:
     finishes = True
     exact = False
 
-    def __init__(self, problem: Problem, tol: float, start: Array | None) -> None:
+    def __init__(self, problem: Problem, tol: float, start: Array | None, outputs: Array | None = None) -> None:
+        """`outputs` (n,) are K c at the start, where they are known."""
         program = problem.program()
         self.problem, self.program, self.tol = problem, program, tol
         self.gram: Any = program.gram
@@ -105,10 +106,10 @@ class GroupSums:
         self.kernel_values = 0
         self.violation = np.inf
         self.s = np.array(program.start() if start is None else start, dtype=np.float64).reshape(shape)
-        self.F = np.zeros(self.n)
+        self.F = np.zeros(self.n) if outputs is None else outputs.copy()
         c = self.coefficients()
         support = np.flatnonzero(c)
-        if support.size:
+        if support.size and outputs is None:
             self._add(support, c[support])
 
     def _add(self, points: Index, change: Array) -> None:
@@ -122,9 +123,9 @@ class GroupSums:
 
     def survey(self) -> None:
         """Gradients of all variables, and the points whose variables violate by more than half of tol."""
-        survey(self.F, self.s, self._program(), self.G, self.extremes)
+        survey(self.F, self.s, self.parts(), self.G, self.extremes)
         slack = 0.5 * self.tol if self.groups else self.tol
-        self.count, worst = violators(self.G, self.s, self._program(), self._levels(), slack, self.found)
+        self.count, worst = violators(self.G, self.s, self.parts(), self._levels(), slack, self.found)
         gaps = self.extremes[:, 2] - self.extremes[:, 0]
         self.violation = max(0.0, float(gaps.max())) if self.groups else worst
 
@@ -132,7 +133,7 @@ class GroupSums:
         """The guess of each group's multiplier: median gradient of its free variables, between the two extremes."""
         theta, scratch = np.zeros(self.groups), np.empty(self.s.size)
         for g in range(self.groups):
-            count = free_gradients(self.G, self.s, self._program(), g, scratch)
+            count = free_gradients(self.G, self.s, self.parts(), g, scratch)
             low, high = sorted((self.extremes[g, 0], self.extremes[g, 2]))
             middle = 0.5 * (low + high) if np.isfinite(low + high) else 0.0
             level = float(np.median(scratch[:count])) if count else middle
@@ -170,6 +171,8 @@ class GroupSums:
 
     def fits_whole(self) -> bool:
         """Whether the whole matrix is small enough to be formed."""
+        if isinstance(self.gram, StoredStretches):
+            return True
         room = self.gram.plan().budget if isinstance(self.gram, GramOperator) else np.inf
         return self.n <= WHOLE_IF_CROWDED and self.n**2 * self.gram.dtype.itemsize <= room
 
@@ -188,7 +191,7 @@ class GroupSums:
         before = s.sum(axis=0)
         K = self._with_constant(self.gram.block(W, W))
         self.kernel_values += W.size * W.size
-        outcome = self._minimise(K, self.diagonal[W], F, s, self._program(W), tol, most)
+        outcome = self._minimise(K, self.diagonal[W], F, s, self.parts(W), tol, most)
         change = s.sum(axis=0) - before
         self.s[:, W] = s
         moved = np.flatnonzero(change)
@@ -207,23 +210,28 @@ class GroupSums:
                 self.diagonal,
                 self.F,
                 self.s,
-                self._program(),
+                self.parts(),
                 self.groups,
                 tol,
                 most,
             )
             self.kernel_values += self.n * int(np.count_nonzero(before | self.s.any(axis=0)))
             return outcome
+        if isinstance(self.gram, StoredStretches):
+            where = self.gram.stretches
+            return minimise_pairs(
+                self.gram.matrix, where, self.diagonal, self.F, self.s, self.parts(), self.groups, tol, most
+            )
         if self.matrix is None:
             self.matrix = self._with_constant(np.ascontiguousarray(self.gram.block(None, None)))
             self.kernel_values += self.n * self.n
-        return self._minimise(self.matrix, self.diagonal, self.F, self.s, self._program(), tol, most)
+        return self._minimise(self.matrix, self.diagonal, self.F, self.s, self.parts(), tol, most)
 
     def _with_constant(self, K: NDArray[Any]) -> NDArray[Any]:
         """Kernel values with the constant of a penalised bias."""
         return K + K.dtype.type(self.constant) if self.constant else K
 
-    def _program(self, W: Index | None = None) -> Parts:
+    def parts(self, W: Index | None = None) -> Parts:
         """Linear term, ridge, bounds and groups, each (layers, m), of the points W."""
         if W is None:
             return self.linear, self.ridge, self.lower, self.upper, self.group

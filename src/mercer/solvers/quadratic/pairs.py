@@ -38,6 +38,7 @@ LONGEST_CALL = 500_000_000
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
 Stretches = tuple[int, int, int, int]
+Start = tuple[Vector, Vector]
 
 
 class PairSolution(NamedTuple):
@@ -133,24 +134,6 @@ def _pair_arrays(units: Any, box: Any, diagonal: Any, stretches: Any, n: int) ->
     return (linear, np.zeros((1, n)), lower, upper, np.zeros((1, n), np.intp)), y, own_box, own_diagonal
 
 
-@loop
-def _train(columns: Any, stretches: Any, diagonal: Any, program: Any, tol: float, max_steps: int) -> Any:
-    """One pair from its points: s, F, steps, violation."""
-    n = diagonal.shape[0]
-    s, F = np.zeros((1, n)), np.zeros(n)
-    steps, violation = minimise_pairs_on_points(columns, stretches, diagonal, F, s, program, 1, tol, max_steps)
-    return s[0], F, steps, violation
-
-
-@loop
-def _train_stored(K: Any, stretches: Any, diagonal: Any, program: Any, tol: float, max_steps: int) -> Any:
-    """The same from two stretches of a stored matrix."""
-    n = diagonal.shape[0]
-    s, F = np.zeros((1, n)), np.zeros(n)
-    steps, violation = minimise_pairs(K, stretches, diagonal, F, s, program, 1, tol, max_steps)
-    return s[0], F, steps, violation
-
-
 @cache
 def _units() -> Vector:
     """Linear term, lower and upper bounds (3, 2) of a point of the positive and of the negative class at C = 1."""
@@ -160,13 +143,25 @@ def _units() -> Vector:
 
 
 def _machine(
-    train: Any, rows: Any, box: Vector, diagonal: Vector, pair: Stretches, tol: float, most: int, dtype: Any
+    minimise: Any,
+    rows: Any,
+    box: Vector,
+    diagonal: Vector,
+    pair: Stretches,
+    tol: float,
+    most: int,
+    dtype: Any,
+    start: Start | None,
 ) -> PairSolution:
     """Train one pair and certify it; sorting is NumPy's, whose compiled twin takes seconds to build."""
     first, size, second, other = pair
-    stretches = first, size, second
-    program, y, box, diagonal = _pair_arrays(_units(), box, diagonal, stretches, size + other)
-    s, F, steps, violation = train(rows, stretches, diagonal, program, tol, most)
+    n, stretches = size + other, (first, size, second)
+    program, y, box, diagonal = _pair_arrays(_units(), box, diagonal, stretches, n)
+    # Arrays of their own: the steps change them in place.
+    s, F = np.zeros(n), np.zeros(n)
+    if start is not None:
+        s[:], F[:] = start
+    steps, violation = minimise(rows, stretches, diagonal, F, s[None], program, 1, tol, most)
     primal, gap, bias = _certificate(F, y, box, s, np.argsort(y - F))
     if not converged(primal, primal - gap, SCALED_FROM, gap):
         primal, gap = _scaled(F, y, box, s, bias)
@@ -267,15 +262,16 @@ def solve_pairs(
     tol: float,
     max_steps: int = -1,
     go_on: Callable[[], bool] = lambda: True,
+    starts: Sequence[Start] | None = None,
 ) -> list[PairSolution | None]:
     """Train every pair of `stretches` (first, size, second, size) of the points taken in `order` (n,).
 
     `box` (n,) holds C_i in that order.  The points of the first stretch are the positive class; coefficients come in
     the order of the two stretches.  `go_on` is asked before each pair; those it forbids come back as None, and so do
-    those that take longer than `LONGEST_CALL`.
+    those that take longer than `LONGEST_CALL`.  `starts` has the coefficients of each pair to begin with, and K c.
     """
-    given = (_train, rows.columns(order), box, rows.diagonal()[order].astype(np.float64))
-    return _run(given, stretches, tol, max_steps, go_on, rows.dtype)
+    given = (minimise_pairs_on_points, rows.columns(order), box, rows.diagonal()[order].astype(np.float64))
+    return _run(given, stretches, tol, max_steps, go_on, rows.dtype, starts)
 
 
 def solve_stored_pairs(
@@ -287,7 +283,7 @@ def solve_stored_pairs(
     go_on: Callable[[], bool] = lambda: True,
 ) -> list[PairSolution | None]:
     """The same for points whose kernel matrix K (n, n) is in memory; no part of it is copied."""
-    given = (_train_stored, K, box, np.diagonal(K).astype(np.float64))
+    given = (minimise_pairs, K, box, np.diagonal(K).astype(np.float64))
     return _run(given, stretches, tol, max_steps, go_on, K.dtype)
 
 
@@ -298,6 +294,7 @@ def _run(
     max_steps: int,
     go_on: Callable[[], bool],
     dtype: Any,
+    starts: Sequence[Start] | None = None,
 ) -> list[PairSolution | None]:
     """All pairs, side by side."""
     limit = max_steps if max_steps >= 0 else int(np.iinfo(np.int64).max)
@@ -311,7 +308,8 @@ def _run(
             if not go_on():
                 continue
             most = min(limit, LONGEST_CALL // sizes[pair])
-            machine = _machine(*given, stretches[pair], tol, most, dtype)
+            start = None if starts is None else starts[pair]
+            machine = _machine(*given, stretches[pair], tol, most, dtype, start)
             if machine.steps < most or most == limit or machine.violation <= tol:
                 results[pair] = machine
 
