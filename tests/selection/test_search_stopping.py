@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from mercer.kernels import Gaussian
-from mercer.selection import class_pairs, cross_validation
+from mercer.selection import class_pairs
 from mercer.selection.class_pairs import Pairs
 from mercer.selection.cross_validation import Classes, Path, Settings, one_fold
 from mercer.selection.folds import Layout, assign
 from mercer.selection.scoring import score_of
 from mercer.selection.similarities import Streamed
 from mercer.selection.streamed_path import streamed_fold
-from mercer.solvers.quadratic import cost_path
+from mercer.solvers.working_sets import WHOLE
 
 
 class Patience:
@@ -49,9 +49,8 @@ def test_a_streamed_path_stops_inside_the_solution_of_one_price() -> None:
     assert asked.late == 1
 
 
-def test_a_stored_path_stops_inside_the_solution_of_one_price(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stored_path_stops_inside_the_solution_of_one_cost() -> None:
     X, kind, layout = noise(2400, 2)
-    monkeypatch.setattr(cross_validation, "STEPS_BETWEEN_POLLS", 500)
     K = Streamed(X, 1 << 28).at(Gaussian(0.5)).block(slice(None), slice(None))
     asked = Patience(3)
     outcome = one_fold(K, layout, 0, kind, settings([1e3], asked))
@@ -59,23 +58,16 @@ def test_a_stored_path_stops_inside_the_solution_of_one_price(monkeypatch: pytes
     assert asked.late == 1
 
 
-def test_some_steps_at_a_time_reach_the_solution_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_taken_cost_by_cost_is_the_path_taken_at_once() -> None:
     X, kind, layout = noise(2400, 2)
     K = Streamed(X, 1 << 28).at(Gaussian(0.5)).block(slice(None), slice(None))
     held, stated = layout.rows(0), kind.stated(layout.outside(0))
-    assert stated[1].size > cost_path.WHOLE
-    paths = []
-    for steps in (1 << 40, 2000):
-        monkeypatch.setattr(cross_validation, "STEPS_BETWEEN_POLLS", steps)
-        path = Path(K, held, stated, settings([1.0, 10.0, 30.0], lambda: True))
-        assert path.advance(3)
-        assert (path.facts[:, 1] <= 1e-3).all()
-        paths.append(path)
-    inside = K[np.ix_(layout.outside(0), layout.outside(0))].astype(np.float64)
-    for c in range(3):
-        # The objective of the dual, 1/2 s'Ks - y's, in float64: both are solutions to the tolerance.
-        values = [0.5 * s @ inside @ s - stated[1] @ s for s in (path.coefficients[c] for path in paths)]
-        assert values[0] == pytest.approx(values[1], rel=1e-4)
+    assert stated[1].size > WHOLE
+    at_once, in_turn = (Path(K, held, stated, settings([1.0, 10.0, 30.0], lambda: True)) for _ in range(2))
+    assert at_once.advance(3)
+    assert all(in_turn.advance(to) for to in (1, 2, 3))
+    np.testing.assert_array_equal(at_once.coefficients, in_turn.coefficients)
+    np.testing.assert_array_equal(at_once.biases, in_turn.biases)
 
 
 def test_pairs_stop_between_strips_of_their_matrix(monkeypatch: pytest.MonkeyPatch) -> None:

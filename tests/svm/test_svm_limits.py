@@ -130,7 +130,7 @@ def test_nu_machines_agree_with_libsvm_at_ordinary_scales():
 
 def test_a_vanishing_margin_is_told_and_not_divided_by():
     both, labels = np.vstack([X, X]), np.repeat([0, 1], 120)  # every point in both classes: f = 0
-    with pytest.warns(NoMargin, match=r"margin rho is zero to rounding.*lower nu"):
+    with pytest.warns(NoMargin, match=r"margin rho is zero to rounding.*raise nu"):
         machine = NuSVC(nu=0.9).fit(both, labels)
     assert np.abs(machine.decision_function(both)).max() <= 1e-8
 

@@ -29,6 +29,16 @@ class StoredStretches:
         whole = np.diagonal(self.matrix)
         return np.concatenate((whole[first : first + middle], whole[second : second + self.shape[0] - middle]))
 
+    def dense(self) -> NDArray[Any]:
+        """The matrix (n, n), copied."""
+        everything = np.arange(self.shape[0])
+        return self.block(everything, everything)
+
+    def dot(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        """K v (n,), summed in float64."""
+        support = np.flatnonzero(v)
+        return self.columns_dot(support, v[support])
+
     def block(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[Any]:
         """K[rows][:, columns]."""
         out = np.empty((len(rows), len(columns)), self.dtype)

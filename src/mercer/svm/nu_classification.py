@@ -46,7 +46,8 @@ class NuSVC(Classifier):
     def _no_margin(self) -> Infeasible:
         return Infeasible(
             f"with nu={self.nu:g} the margin rho is zero to rounding, because the convex hulls of the classes, reduced "
-            "by nu, meet; decision values are those of f, not of f / rho, which would be noise: lower nu"
+            "by nu, meet; decision values are those of f, not of f / rho, which would be noise: raise nu, or choose a "
+            "kernel that separates the classes better"
         )
 
     def _one_class_left(self) -> InvalidInput:

@@ -2,10 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.svm import SVC, SVR
 
-from mercer.solvers.quadratic import cost_path as module
-from mercer.solvers.quadratic.cost_path import cost_path
+from mercer.gram import StoredStretches
+from mercer.losses import Hinge
+from mercer.problems.statement import Costs, stated
+from mercer.solvers.monitor import Asking
+from mercer.solvers.quadratic.cost_path import cost_path, next_cost
+from mercer.solvers.working_sets import WHOLE
 
 TOL = 1e-6
 
@@ -58,21 +64,69 @@ def test_the_path_equals_separate_fits_of_scikit_learn(held: slice, costs: np.nd
         )
 
 
-def test_working_sets_reach_the_solution_of_steps_on_all_points(monkeypatch: pytest.MonkeyPatch) -> None:
+def by_working_sets(K, held, y, costs, tol, go_on=lambda: True):
+    """The path of a classifier by warm starts of the engine."""
+    stretches = StoredStretches(K, (0, held.start, held.stop), len(y))
+    unit = stated(stretches, Hinge(), y, Costs(np.ones(len(y)), np.ones(len(y))))
+    state, F, now, found = np.zeros((1, len(y))), np.zeros(len(y)), 0.0, []
+    for C in costs:
+        found.append(next_cost(unit, state, F, now, float(C), tol, Asking(go_on)))
+        np.testing.assert_array_equal(found[-1].coefficients, state[0])
+        now = float(C)
+    return found
+
+
+@pytest.mark.parametrize("costs", [[0.1, 1.0, 30.0], [30.0, 1.0, 0.1]], ids=["up", "down"])
+def test_working_sets_reach_the_solution_of_steps_on_all_points(costs) -> None:
     X, y = points(2200, 1)
     K = kernel(X, 2.0)
     held = slice(500, 600)
     inside = np.r_[0:500, 600:2200]
-    assert len(inside) > module.WHOLE
-    costs = np.array([0.1, 1.0, 30.0])
-    c, _, facts, _ = walk(K, held, *classes(y[inside]), costs, 1e-4)
-    assert (facts[:, 1] <= 1e-4).all()
+    assert len(inside) > WHOLE
+    found = by_working_sets(K, held, y[inside], costs, 1e-4)
     part = K[np.ix_(inside, inside)].astype(float)
-    for i, C in enumerate(costs):
+    for one, C in zip(found, costs):
+        assert one.complete
+        assert one.violation <= 1e-4
         peer = SVC(C=C, kernel="precomputed", tol=1e-4).fit(part, y[inside])
         theirs = np.zeros(len(inside))
         theirs[peer.support_] = peer.dual_coef_[0]
-        assert objective(part, y[inside], c[i]) == pytest.approx(objective(part, y[inside], theirs), rel=1e-5)
+        assert objective(part, y[inside], one.coefficients) == pytest.approx(
+            objective(part, y[inside], theirs), rel=1e-5
+        )
+        values = K[held][:, inside].astype(float) @ one.coefficients + one.bias
+        np.testing.assert_allclose(values, peer.decision_function(K[held][:, inside].astype(float)), atol=2e-3)
+
+
+def test_working_sets_end_a_path_where_no_variable_is_bounded() -> None:
+    X, y = points(1600, 4)
+    small, large = by_working_sets(kernel(X, 50.0), slice(0, 100), y[100:], [0.1, 1000.0], 1e-4)
+    assert not small.ended
+    assert large.ended
+    assert np.abs(large.coefficients).max() < 1000.0
+
+
+def test_a_path_by_working_sets_stops_when_told_to() -> None:
+    X, y = points(1600, 4)
+    (found,) = by_working_sets(kernel(X, 2.0), slice(0, 100), y[100:], [10.0], 1e-6, go_on=lambda: False)
+    assert not found.complete
+    assert not found.ended
+
+
+@given(st.integers(0, 10_000))
+def test_stretches_are_the_part_of_the_matrix_they_stand_for(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    size, (a, b) = 30, np.sort(random.choice(20, 2))
+    K = random.normal(size=(size, size))
+    K = (K + K.T).astype(random.choice([np.float32, np.float64]))
+    inside = np.r_[0:a, b:size]
+    n = len(inside)
+    gram, part = StoredStretches(K, (0, int(a), int(b)), n), K[np.ix_(inside, inside)]
+    np.testing.assert_array_equal(gram.dense(), part)
+    np.testing.assert_array_equal(gram.diagonal(), np.diagonal(part))
+    v, some = random.normal(size=n), random.permutation(n)[: n // 2]
+    np.testing.assert_allclose(gram.dot(v), part.astype(float) @ v, atol=1e-12)
+    np.testing.assert_allclose(gram.columns_dot(some, v[some]), part[:, some].astype(float) @ v[some], atol=1e-12)
 
 
 def test_a_path_ends_where_no_variable_is_bounded_and_is_constant_from_there() -> None:

@@ -11,8 +11,8 @@ by the same factor (Schoelkopf and Smola 2002, section 10.1.2), so that a start 
 feasible too, and the better start once few variables are at their bounds.  When none is, the path has ended: the
 solution is the same for all larger C, and it is copied.  C rises, because the end then comes for nothing.
 
-Up to `working_sets.WHOLE` points a whole path is one compiled call (`cost_path`), whose pair steps look at all points; beyond, each
-cost is a warm start of the engine of working sets (`next_cost`).
+Few points have their whole path in one compiled call (`cost_path`), whose pair steps look at all of them; for more,
+each cost is a warm start of the engine of working sets (`next_cost`).
 """
 
 from dataclasses import replace
@@ -176,7 +176,7 @@ def next_cost(
     search = Search(strategy, tol=tol, gap_tol=None, monitor=monitor, seed=0)
     stopped = search.rounds_until(-1)
     state[:], F[:] = strategy.s, strategy.F
-    parts = strategy.parts()
+    parts = unit.linear.reshape(shape), np.zeros(shape), low, high, np.zeros(shape, np.intp)
     ended = stopped == "converged" and _largest(state, low, high) < 1.0
     complete = stopped in ("converged", "stalled")
     bias = float(_offset(F, state, parts))

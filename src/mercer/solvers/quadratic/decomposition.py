@@ -123,9 +123,9 @@ class GroupSums:
 
     def survey(self) -> None:
         """Gradients of all variables, and the points whose variables violate by more than half of tol."""
-        survey(self.F, self.s, self.parts(), self.G, self.extremes)
+        survey(self.F, self.s, self._program(), self.G, self.extremes)
         slack = 0.5 * self.tol if self.groups else self.tol
-        self.count, worst = violators(self.G, self.s, self.parts(), self._levels(), slack, self.found)
+        self.count, worst = violators(self.G, self.s, self._program(), self._levels(), slack, self.found)
         gaps = self.extremes[:, 2] - self.extremes[:, 0]
         self.violation = max(0.0, float(gaps.max())) if self.groups else worst
 
@@ -133,7 +133,7 @@ class GroupSums:
         """The guess of each group's multiplier: median gradient of its free variables, between the two extremes."""
         theta, scratch = np.zeros(self.groups), np.empty(self.s.size)
         for g in range(self.groups):
-            count = free_gradients(self.G, self.s, self.parts(), g, scratch)
+            count = free_gradients(self.G, self.s, self._program(), g, scratch)
             low, high = sorted((self.extremes[g, 0], self.extremes[g, 2]))
             middle = 0.5 * (low + high) if np.isfinite(low + high) else 0.0
             level = float(np.median(scratch[:count])) if count else middle
@@ -191,7 +191,7 @@ class GroupSums:
         before = s.sum(axis=0)
         K = self._with_constant(self.gram.block(W, W))
         self.kernel_values += W.size * W.size
-        outcome = self._minimise(K, self.diagonal[W], F, s, self.parts(W), tol, most)
+        outcome = self._minimise(K, self.diagonal[W], F, s, self._program(W), tol, most)
         change = s.sum(axis=0) - before
         self.s[:, W] = s
         moved = np.flatnonzero(change)
@@ -210,7 +210,7 @@ class GroupSums:
                 self.diagonal,
                 self.F,
                 self.s,
-                self.parts(),
+                self._program(),
                 self.groups,
                 tol,
                 most,
@@ -220,18 +220,18 @@ class GroupSums:
         if isinstance(self.gram, StoredStretches):
             where = self.gram.stretches
             return minimise_pairs(
-                self.gram.matrix, where, self.diagonal, self.F, self.s, self.parts(), self.groups, tol, most
+                self.gram.matrix, where, self.diagonal, self.F, self.s, self._program(), self.groups, tol, most
             )
         if self.matrix is None:
             self.matrix = self._with_constant(np.ascontiguousarray(self.gram.block(None, None)))
             self.kernel_values += self.n * self.n
-        return self._minimise(self.matrix, self.diagonal, self.F, self.s, self.parts(), tol, most)
+        return self._minimise(self.matrix, self.diagonal, self.F, self.s, self._program(), tol, most)
 
     def _with_constant(self, K: NDArray[Any]) -> NDArray[Any]:
         """Kernel values with the constant of a penalised bias."""
         return K + K.dtype.type(self.constant) if self.constant else K
 
-    def parts(self, W: Index | None = None) -> Parts:
+    def _program(self, W: Index | None = None) -> Parts:
         """Linear term, ridge, bounds and groups, each (layers, m), of the points W."""
         if W is None:
             return self.linear, self.ridge, self.lower, self.upper, self.group
