@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         lowrank,
         models,
         multiclass,
+        online,
         problems,
         selection,
         solvers,
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
         OutputCode,
         WestonWatkinsSVC,
     )
+    from mercer.online import OnlineNovelty, OnlineSVC, OnlineSVR
     from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
     from mercer.transformers import KernelFeatures
     from mercer.tuned import TunedSVC, TunedSVR, tune
@@ -105,6 +107,7 @@ _NAMES = {
     "multiclass": (
         "BredensteinerBennettSVC CrammerSingerSVC KernelLogistic LeeLinWahbaSVC Multilabel OutputCode WestonWatkinsSVC"
     ),
+    "online": "OnlineNovelty OnlineSVC OnlineSVR",
     "svm": "SVC SVR NuSVC NuSVR OneClassSVM",
     "transformers": "KernelFeatures",
     "tuned": "TunedSVC TunedSVR tune",
@@ -114,15 +117,16 @@ _HOME = {name: f"mercer.{room}" for room, names in _NAMES.items() for name in na
 
 __all__ = [
     "ANOVA", "LSSVC", "LSSVR", "SVC", "SVR", "AdaBoost", "AdditiveChiSquare", "BSpline", "Bagging",
-    "BredensteinerBennettSVC", "ChiSquare", "Committee", "CompactGaussian", "Constant", "Cosine", "CrammerSingerSVC",
-    "Custom", "Dataset", "Exponential", "FixedSize", "Gaussian", "Gram", "HistogramIntersection", "IncompleteCholesky",
-    "Kernel", "KernelFeatures", "KernelLogistic", "KernelPCA", "Laplacian", "LeeLinWahbaSVC", "Linear",
-    "LocallyStationary", "Log", "Matern", "MixtureOfExperts", "Multilabel", "Multiquadric", "Normalised", "NuSVC",
-    "NuSVR", "Nystrom", "OneClassSVM", "OrthogonalFourier", "OutputCode", "Periodic", "Polynomial", "Power",
-    "Precomputed", "RandomFourier", "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid", "Spectrum", "Spline",
-    "Stacking", "Standardise", "ThinPlate", "TunedSVC", "TunedSVR", "Wendland", "WestonWatkinsSVC", "__version__",
-    "data", "ensembles", "errors", "gram", "kernels", "least_squares", "losses", "lowrank", "models", "multiclass",
-    "problems", "selection", "show_versions", "solvers", "svm", "transformers", "tune", "tuned",
+    "BredensteinerBennettSVC", "ChiSquare", "Committee", "CompactGaussian", "Constant", "Cosine",
+    "CrammerSingerSVC", "Custom", "Dataset", "Exponential", "FixedSize", "Gaussian", "Gram",
+    "HistogramIntersection", "IncompleteCholesky", "Kernel", "KernelFeatures", "KernelLogistic", "KernelPCA",
+    "Laplacian", "LeeLinWahbaSVC", "Linear", "LocallyStationary", "Log", "Matern", "MixtureOfExperts", "Multilabel",
+    "Multiquadric", "Normalised", "NuSVC", "NuSVR", "Nystrom", "OneClassSVM", "OnlineNovelty", "OnlineSVC",
+    "OnlineSVR", "OrthogonalFourier", "OutputCode", "Periodic", "Polynomial", "Power", "Precomputed",
+    "RandomFourier", "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid", "Spectrum", "Spline", "Stacking",
+    "Standardise", "ThinPlate", "TunedSVC", "TunedSVR", "Wendland", "WestonWatkinsSVC", "__version__", "data",
+    "ensembles", "errors", "gram", "kernels", "least_squares", "losses", "lowrank", "models", "multiclass",
+    "online", "problems", "selection", "show_versions", "solvers", "svm", "transformers", "tune", "tuned",
 ]  # fmt: skip
 _ROOMS = frozenset(__all__) - _HOME.keys() - {"__version__"}
 

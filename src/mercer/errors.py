@@ -28,6 +28,10 @@ class Infeasible(InvalidInput):
     """The constraints of the optimisation problem admit no point."""
 
 
+class ContradictoryCertificates(MercerError, ArithmeticError):
+    """The certificates of two problems contradict one another, so that one of them is wrong."""
+
+
 class BudgetTooSmall(MercerError, MemoryError):
     """The memory budget does not hold even the smallest working piece."""
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from mercer.cli import exits, job, machines, options, scores
+from mercer.cli import exits, job, machines, options, scores, streaming
 from mercer.cli import model_input as points
 from mercer.cli.checkpoint import Checkpoint, fingerprint
 from mercer.cli.files import model_place, refuse_unwritable, rescue_places
@@ -64,6 +64,15 @@ def fit(
     seed: options.Seed = 0,
     checkpoint: options.CheckpointFile = None,
     resume: options.Resume = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Learn each point once, in fixed memory; for files or pipes of any length.")
+    ] = False,
+    budget: Annotated[int, typer.Option(help="Terms that a machine of --stream keeps, the newest.")] = 5000,
+    rate: Annotated[float | None, typer.Option(help="Size of the first step of --stream.", show_default="auto")] = None,
+    regularisation: Annotated[float, typer.Option(help="Share of f that a unit step of --stream forgets.")] = 1e-4,
+    classes: Annotated[
+        str | None, typer.Option(help="All labels of --stream, by commas, where its first block may lack some.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Train the best kernel machine for a data file, and write it to a model file, with a report.
@@ -71,6 +80,9 @@ def fit(
     Classes and measurements are told apart by the target. A share of the points is held out to estimate the error; the
     parameters are chosen on the others, and the model is then trained on all points with them. Ctrl-C, or the end of
     --time, keeps the best machine so far: the model is written, and the exit code after Ctrl-C is 130.
+
+    With --stream the file, or - for a pipe, is read once in blocks; each point is predicted, counted and learnt. The
+    first block settles means, scales, width and labels. Ctrl-C keeps what was learnt.
     """
     wish = Wish(
         machine, kernel, C, machines.width_of(sigma, gamma), degree, epsilon, tune,
@@ -78,6 +90,14 @@ def fit(
     )  # fmt: skip
     setting = job.Setting(scale, test_fraction, refit, missing)
     place = model_place(model, data, overwrite=overwrite, resume=resume)
+    if stream:
+        refused = {"--report": report, "--checkpoint": checkpoint, "--C": C, "--probability": probability or None}
+        if given := [name for name, value in refused.items() if value is not None]:
+            raise InvalidInput(f"{', '.join(given)}: not with --stream, which sees each point once")
+        refuse_unwritable(place, inputs=(data,))
+        pace = streaming.Pace(budget, rate, regularisation, None if classes is None else classes.split(","))
+        streaming.fit(data, place, wish, setting, pace, target=target, format=format, as_json=as_json)
+        return
     refuse_unwritable(*(file for file in (place, report, checkpoint) if file is not None), inputs=(data,))
     if report is not None:
         importlib.import_module("mercer.report")  # says now, not after the work, when its packages are missing

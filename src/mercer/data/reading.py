@@ -1,6 +1,6 @@
 """One function to read any data file, and one to write it; the ending of the name says the format."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,8 @@ from mercer.data.arrays import read_npy, read_npz, write_npz
 from mercer.data.dataset import Dataset, resolve_missing
 from mercer.data.files import stem_and_format
 from mercer.data.parquet import read_parquet
-from mercer.data.svmlight import read_svmlight, write_svmlight
-from mercer.data.tables import Target, read_csv, write_csv
+from mercer.data.svmlight import read_svmlight, svmlight_blocks, write_svmlight
+from mercer.data.tables import Target, csv_blocks, read_csv, write_csv
 from mercer.errors import BudgetTooSmall, InvalidInput
 
 FORMATS = {
@@ -20,6 +20,8 @@ FORMATS = {
     "npy": ("npy",),
     "npz": ("npz",),
 }
+BLOCK_ROWS = 4096  # of a CSV file that is read in blocks
+BLOCK_BYTES = 1 << 20  # of svmlight text
 _OF_ENDING = {ending: name for name, endings in FORMATS.items() for ending in endings}
 
 
@@ -89,6 +91,27 @@ def read(
         raise InvalidInput(f"{path}: has {data.d} features where the training data have {like.d}")
     allowance.take(data.nbytes)
     return resolve_missing(data, missing, like.imputed if like is not None else None, allowance)
+
+
+def read_blocks(
+    path: str | Path,
+    *,
+    target: Target = None,
+    format: str | None = None,
+    rows: int = BLOCK_ROWS,
+    size: int = BLOCK_BYTES,
+) -> Iterator[Dataset]:
+    """The points of a text file, or of a pipe, in blocks: so many rows of a CSV file, so many bytes of svmlight text.
+
+    One block is held at a time.  The first one settles what features there are, and missing values stay NaN.
+    """
+    place = Path(path)
+    kind = format_of(place, format)
+    if kind == "svmlight":
+        return svmlight_blocks(place, size)
+    if kind == "csv":
+        return csv_blocks(place, rows, target=target)
+    raise InvalidInput(f"{path}: a file of the format {kind} is not read in blocks; svmlight text and CSV are")
 
 
 def write(path: str | Path, data: Dataset, *, format: str | None = None) -> None:

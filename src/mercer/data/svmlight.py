@@ -5,6 +5,7 @@ The text is read in blocks, each cut at line ends, whose pieces are scanned side
 stays sparse until its density is known, so a feature index of 10^12 costs no more than any other.
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -227,21 +228,59 @@ def read_svmlight(
     """Read svmlight text; see `mercer.data.read` for the arguments."""
     allowance = Allowance(limit, path)
     points = _Points(path, allowance)
-    lines = 0
-    for block in line_blocks(path, allowance, block_size(allowance, SCRATCH)):
-        allowance.take(SCRATCH * len(block))
-        for piece in _pieces(block, max_features, path, lines):
-            points.append(piece)
-        lines += block.count(b"\n")
-        allowance.give_back(SCRATCH * len(block))
+    for block, lines in _numbered(line_blocks(path, allowance, block_size(allowance, SCRATCH))):
+        _add(points, block, max_features, lines)
     if not points.n:
         raise InvalidInput(f"{path}: holds no points")
+    return _finished(points, features, zero_based, multilabel, sparse)
+
+
+def svmlight_blocks(path: Path, size: int, *, sparse: bool | None = None) -> Iterator[Dataset]:
+    """The points of about `size` bytes of text at a time, in memory for one block.
+
+    The first block says how many features there are, and whether they count from 0 or 1.
+    """
+    first: Dataset | None = None
+    for block, lines in _numbered(line_blocks(path, Allowance(None, path), size)):
+        points = _Points(path, Allowance(None, path))
+        _add(points, block, MAX_FEATURES, lines)
+        if not points.n:
+            continue
+        if first is None:
+            first = _finished(points, None, None, False, sparse)
+            sparse = first.is_sparse
+            yield first
+        else:
+            assert first.origin is not None
+            yield _finished(points, first.d, first.origin.first_feature == 0, False, sparse)
+
+
+def _numbered(blocks: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Blocks of text, each with the number of lines before it."""
+    lines = 0
+    for block in blocks:
+        yield block, lines
+        lines += block.count(b"\n")
+
+
+def _add(points: _Points, block: bytes, most: int, lines: int) -> None:
+    """Scan a block of whole lines that begins after so many others."""
+    points.allowance.take(SCRATCH * len(block))
+    for piece in _pieces(block, most, points.path, lines):
+        points.append(piece)
+    points.allowance.give_back(SCRATCH * len(block))
+
+
+def _finished(
+    points: _Points, features: int | None, zero_based: bool | None, multilabel: bool | None, sparse: bool | None
+) -> Dataset:
+    """The data set of all points read."""
     query = points.query.values() if len(points.query) else None
     X = points.matrix(features, zero_based)
     y, names = points.targets(multilabel)
     origin = Origin(points.lines.values(), "line", points.base(zero_based)[0])
-    X = settle(X, sparse, allowance)
-    return Dataset(X, y, label_names=names, query=query, source=str(path), origin=origin)
+    X = settle(X, sparse, points.allowance)
+    return Dataset(X, y, label_names=names, query=query, source=str(points.path), origin=origin)
 
 
 def write_svmlight(path: Path, data: Dataset) -> None:

@@ -5,7 +5,9 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -237,6 +239,33 @@ def read_csv(
         return Origin(table.places.values(), "line")
 
     return read_table(plan, fill, allowance, sparse, again=path.is_file())
+
+
+def csv_blocks(path: Path, rows_at_once: int, *, target: Target = None) -> Iterator[Dataset]:
+    """The points of so many rows at a time, in memory for one block.
+
+    The first block says which columns are numbers, which categories there are and which columns are left out.
+    """
+    allowance = Allowance(None, path)
+    lines, rows, line, first = _opened(path, None, allowance)
+    header = not any(_is_number(cell) for cell in first)
+    names = [cell.strip() for cell in first] if header else [f"x{k}" for k in range(1, len(first) + 1)]
+    refuse_twice(names, f"{path}, line {line}", "name the columns differently")
+    like: Dataset | None = None
+    rows = rows if header else chain([(line, first)], rows)
+    while batch := list(islice(rows, rows_at_once)):
+        own = Allowance(None, path)  # what a block takes is given back with it
+
+        def fill(collectors: dict[str, Collector], batch: Any = batch, own: Allowance = own) -> Origin:
+            table = _Batches(names, collectors, lines, own)
+            for line, row in batch:
+                table.append(line, row)
+            table.flush()
+            return Origin(table.places.values(), "line")
+
+        data = read_table(Plan.of(names, target, (), like, str(path)), fill, own, None, again=True)
+        like = like or data
+        yield data
 
 
 def _opened(

@@ -54,8 +54,8 @@ NOT_FINITE = (
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KernelMachine(CallbackSupportMixin, Expansion):  # type: ignore[misc]  # scikit-learn is untyped
-    """Base of all machines; see `SVC` for the meaning of the parameters.
+class KernelEstimator(CallbackSupportMixin, Expansion):  # type: ignore[misc]  # scikit-learn is untyped
+    """Base of all machines, on a set of points or on a stream; see `SVC` for the meaning of the parameters.
 
     The parameters of an estimator are the fields of a dataclass, and those that all share stand here: its `__init__`
     does no more than store them, as scikit-learn asks.
@@ -68,7 +68,6 @@ class KernelMachine(CallbackSupportMixin, Expansion):  # type: ignore[misc]  # s
     tol: float = 1e-3
     max_iter: int = -1
     max_time: float | None = None
-    approximation: Any = None
     memory: int | str | None = None
     precision: str = "auto"
     warm_start: bool = False
@@ -84,7 +83,6 @@ class KernelMachine(CallbackSupportMixin, Expansion):  # type: ignore[misc]  # s
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
-        "approximation": [Approximation, StrOptions({"auto"}), None],
         "memory": [Interval(Integral, 1, None, closed="left"), str, None],
         "precision": [StrOptions({"auto", "float32", "float64"})],
         "warm_start": ["boolean"],
@@ -127,6 +125,50 @@ class KernelMachine(CallbackSupportMixin, Expansion):  # type: ignore[misc]  # s
         if not isinstance(self.kernel, Kernel):
             self._gamma = gamma_of(self.gamma, arguments.working_form(points), weights)
         return resolve(self.kernel, self._gamma, self.degree, self.coef0, points, searched=searched)
+
+    def _blas(self, n: int) -> AbstractContextManager[None]:
+        """How many threads BLAS has while n points are trained on."""
+        return nullcontext()
+
+    @contextmanager
+    def _watched(self, X: Any, y: Any, n: int = 0) -> Iterator[Monitor]:
+        """Train under the thread limit, the time limit, Ctrl-C and the callbacks of this estimator."""
+        with threads.limit(self.n_jobs), self._blas(n), watching(self, X, y, self.max_time) as monitor:
+            yield monitor
+
+    # What a fit leaves behind ----------------------------------------------------------------------------------
+
+    def _show(self, dual: Matrix, intercept: Vector) -> None:
+        """Store the coefficients: predictions read these, users the public ones; those of a basis come later."""
+        self._dual_coef_, self._intercept_ = dual, intercept
+        self._basis_coefficients = np.empty((0, len(intercept)))
+        self.dual_coef_, self.intercept_ = self._public(dual, intercept)
+
+    def _public(self, dual: Matrix, intercept: Vector) -> tuple[Any, Any]:
+        """The coefficients and intercepts as the user sees them."""
+        return dual, intercept
+
+    def _state(self) -> State:
+        """What the machine consists of beside its parameters, its expansion and its certificate."""
+        return {}
+
+    def _expansion_shape(self, outputs: int) -> tuple[int, int]:
+        """Rows of the dual coefficients and number of intercepts; `outputs` of both where any number will do."""
+        return 1, 1
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelMachine(KernelEstimator):
+    """Base of the machines that are trained on a set of points; they may do so on a low-rank kernel."""
+
+    approximation: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelEstimator._parameter_constraints,
+        "approximation": [Approximation, StrOptions({"auto"}), None],
+    }
+
+    # Training --------------------------------------------------------------------------------------------------
 
     def _training_set(
         self,
@@ -187,16 +229,6 @@ class KernelMachine(CallbackSupportMixin, Expansion):  # type: ignore[misc]  # s
         )  # fmt: skip
         return reduction
 
-    def _blas(self, n: int) -> AbstractContextManager[None]:
-        """How many threads BLAS has while n points are trained on."""
-        return nullcontext()
-
-    @contextmanager
-    def _watched(self, X: Any, y: Any, n: int = 0) -> Iterator[Monitor]:
-        """Train under the thread limit, the time limit, Ctrl-C and the callbacks of this estimator."""
-        with threads.limit(self.n_jobs), self._blas(n), watching(self, X, y, self.max_time) as monitor:
-            yield monitor
-
     # What a fit leaves behind ----------------------------------------------------------------------------------
 
     def _keep(
@@ -240,24 +272,6 @@ class KernelMachine(CallbackSupportMixin, Expansion):  # type: ignore[misc]  # s
         self.support_vectors_ = np.empty((0, self.shape_fit_[-1])) if machine.points is None else machine.points
         self._points = None
         self._show(np.ascontiguousarray(machine.coefficients.T), intercept + machine.constant)
-
-    def _show(self, dual: Matrix, intercept: Vector) -> None:
-        """Store the coefficients: predictions read these, users the public ones; those of a basis come later."""
-        self._dual_coef_, self._intercept_ = dual, intercept
-        self._basis_coefficients = np.empty((0, len(intercept)))
-        self.dual_coef_, self.intercept_ = self._public(dual, intercept)
-
-    def _public(self, dual: Matrix, intercept: Vector) -> tuple[Any, Any]:
-        """The coefficients and intercepts as the user sees them."""
-        return dual, intercept
-
-    def _state(self) -> State:
-        """What the machine consists of beside its parameters, its expansion and its certificate."""
-        return {}
-
-    def _expansion_shape(self, outputs: int) -> tuple[int, int]:
-        """Rows of the dual coefficients and number of intercepts; `outputs` of both where any number will do."""
-        return 1, 1
 
     def _certify(
         self,

@@ -28,8 +28,8 @@ OVERFLOW = (
     "the objective is not a finite number: C, the weights, the targets or the kernel values are too large for float64; "
     "scale them, for instance weights to mean one and features and targets by StandardScaler"
 )
-# What ended a solver that met its tolerance.
-MET = ("converged", "stationary")
+# What ended a solver that met its tolerance, or has none.
+MET = ("converged", "stationary", "seen")
 
 
 def confirmed(solutions: Sequence[Solution], doubt: str | None) -> list[Solution]:

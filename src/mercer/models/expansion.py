@@ -13,7 +13,7 @@ from mercer.errors import InvalidInput, ModelFileError
 from mercer.kernels import Kernel, Precomputed
 from mercer.lowrank.approximations import approximation_from_dict
 from mercer.lowrank.fourier import FourierMap
-from mercer.machine.base import KernelMachine
+from mercer.machine.base import KernelEstimator
 from mercer.models.fields import Draft, Stored, decode_kernel, encode
 from mercer.models.point_fields import count, decode_points, encode_points, refuse_misfit
 from mercer.models.state import decode_state
@@ -23,7 +23,7 @@ MOST_FEATURES = 1 << 24  # random ones of an approximation
 KINDS = ("features", "objects", "precomputed")
 
 
-def encode_expansion(draft: Draft, machine: KernelMachine) -> None:
+def encode_expansion(draft: Draft, machine: KernelEstimator) -> None:
     """Store what predictions and the public attributes need."""
     if machine._kind == "function":
         raise InvalidInput(
@@ -70,7 +70,7 @@ def decode_kernel_and_points(stored: Stored, kind: str, features: int | None) ->
     return Precomputed() if kernel is None else kernel, points
 
 
-def decode_expansion(stored: Stored, machine: KernelMachine, features: int | None) -> None:
+def decode_expansion(stored: Stored, machine: KernelEstimator, features: int | None) -> None:
     """Set the fitted state of a machine that has its parameters; `features` is n_features_in_ or None."""
     kind: Any = stored.text("kind", KINDS)
     kernel, points = decode_kernel_and_points(stored, kind, features)
@@ -95,7 +95,7 @@ def decode_expansion(stored: Stored, machine: KernelMachine, features: int | Non
         machine.offset_ = -intercept
 
 
-def _decode_support(stored: Stored, machine: KernelMachine, points: Any, size: int) -> None:
+def _decode_support(stored: Stored, machine: KernelEstimator, points: Any, size: int) -> None:
     """Which of the training points carry the `size` coefficients, and how many of each class."""
     machine.support_ = stored.index("support", None, machine.shape_fit_[0])
     if machine.feature_map_ is not None and count(points) == 0:

@@ -23,7 +23,7 @@ from mercer.errors import InvalidInput, ModelFileError
 from mercer.kernels import Kernel
 from mercer.least_squares import LSSVC, LSSVR
 from mercer.least_squares.machine import LeastSquaresMachine
-from mercer.machine.base import KernelMachine
+from mercer.machine.base import KernelEstimator
 from mercer.machine.outcome import MET, common_kernel, common_outcome
 from mercer.models.banks import (
     decode_bank,
@@ -50,6 +50,7 @@ from mercer.multiclass import (
 )
 from mercer.multiclass.codes import Audit
 from mercer.multiclass.support_vector_bank import CodedSVC
+from mercer.online import OnlineNovelty, OnlineSVC, OnlineSVR
 from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from mercer.svm.base import SupportVectorMachine
 from mercer.tuned import TunedSVC, TunedSVR
@@ -58,7 +59,7 @@ from mercer.tuned.estimators import TunedMachine
 MACHINES = (
     *(SVC, NuSVC, SVR, NuSVR, OneClassSVM, LSSVC, LSSVR),
     *(CrammerSingerSVC, WestonWatkinsSVC, LeeLinWahbaSVC, BredensteinerBennettSVC, KernelLogistic),
-    *(OutputCode, Multilabel, TunedSVC, TunedSVR),
+    *(OutputCode, Multilabel, TunedSVC, TunedSVR, OnlineSVC, OnlineSVR, OnlineNovelty),
     *(Bagging, Committee, Stacking, AdaBoost, MixtureOfExperts),
 )
 REGISTRY: dict[str, type[Any]] = {kind.__name__: kind for kind in MACHINES}
@@ -80,7 +81,7 @@ def encode_machine(draft: Draft, machine: Any, solution: bool) -> None:
     draft.facts["named"] = hasattr(machine, "feature_names_in_")
     if draft.facts["named"]:
         draft.texts("feature_names_in_", list(machine.feature_names_in_))
-    if isinstance(machine, KernelMachine):
+    if isinstance(machine, KernelEstimator):
         encode_expansion(draft, machine)
         encode_certificate(draft, machine, solution)
     draft.facts["parameters"] = _encode_parameters(machine)
@@ -146,7 +147,7 @@ def decode_machine(stored: Stored, kinds: Sequence[type] = MACHINES) -> Any:
         machine.n_features_in_ = features
     if stored.flag("named"):
         machine.feature_names_in_ = feature_names(stored, "feature_names_in_", features)
-    if isinstance(machine, KernelMachine):
+    if isinstance(machine, KernelEstimator):
         decode_expansion(stored, machine, features)
         decode_certificate(stored, machine)
     if isinstance(machine, SupportVectorMachine):

@@ -20,7 +20,8 @@ from mercer.problems.certificate import Certificate, gap_text, relative_gap
 
 Array = NDArray[np.float64]
 # "stationary": the tolerance was met, but on a problem that is not convex, where that is no proof of an optimum.
-Stopped = Literal["converged", "iterations", "time", "interrupted", "stalled", "stationary"]
+# "seen": every point of a stream was learnt, which has no optimum to converge to.
+Stopped = Literal["converged", "iterations", "time", "interrupted", "stalled", "stationary", "seen"]
 
 FORMAT = "mercer solution"
 VERSION = 1
