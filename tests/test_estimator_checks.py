@@ -19,6 +19,8 @@ DENSE, SPARSE = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in (
 DIGITS = "weights and copies agree to the default tolerance, the check compares seven digits; passes at tol=1e-10"
 FOLDS = "copies of a point fall into different folds, so that the search sees other training sets"
 NU = "nu = 0.5 has no solution for classes so unequal (twice the share of the smaller is 0.46); passes at nu=0.2"
+STEPS = "a weight is the length of a step of a stream, and copies of a point are several steps"
+ONCE = "each of 200 points is seen once, which is not enough for r2 = 0.5; passes at max_iter=10 and rate=2"
 INDICATORS = "y is a matrix of 0 and 1, one column for each label; the check gives other labels"
 SHAPE = "answers have the shape (n, k) of y; the check wants (n,) for one label"
 
@@ -40,6 +42,9 @@ EXPECTED: dict[str, dict[str, str]] = {
     "OutputCode": {DENSE: DIGITS, SPARSE: DIGITS},
     "TunedSVC": {DENSE: FOLDS, SPARSE: FOLDS},
     "TunedSVR": {DENSE: FOLDS, SPARSE: FOLDS},
+    "OnlineSVC": {DENSE: STEPS, SPARSE: STEPS},
+    "OnlineSVR": {DENSE: STEPS, SPARSE: STEPS, "check_regressors_train": ONCE},
+    "OnlineNovelty": {DENSE: STEPS, SPARSE: STEPS},
     "Multilabel": {
         DENSE: DIGITS,
         SPARSE: DIGITS,
@@ -87,6 +92,10 @@ def solved_further(name: str) -> BaseEstimator:
 @pytest.mark.parametrize("name", [name for name, checks in EXPECTED.items() if checks[DENSE] in (DIGITS, NU)])
 def test_checks_of_weights_pass_where_machines_are_solved_that_far(name: str, check: str) -> None:
     getattr(estimator_checks, check)(name, solved_further(name))
+
+
+def test_regression_on_a_stream_passes_where_points_come_often_enough() -> None:
+    estimator_checks.check_regressors_train("OnlineSVR", mercer.OnlineSVR(max_iter=10, rate=2.0))
 
 
 def test_every_public_estimator_is_checked() -> None:

@@ -186,11 +186,11 @@ def test_the_answer_is_the_expansion_that_is_shown():
 def test_labels_of_any_type_and_number_of_classes_are_learnt():
     digits = sample("optdigits", "train")
     X, y = digits.X[:2000], digits.y[:2000].astype(str)
-    found = make_pipeline(StandardScaler(), OnlineSVC(gamma=0.01)).fit(X, y)
+    found = make_pipeline(StandardScaler(), OnlineSVC(gamma=0.02, max_iter=3, random_state=0)).fit(X, y)
     test = sample("optdigits", "test")
-    assert found.score(test.X, test.y.astype(str)) > 0.94
+    assert found.score(test.X, test.y.astype(str)) > 0.95
     assert found[-1].decision_function(X[:5]).shape == (5, 10)
-    assert 0.03 < found[-1].mistakes_ < 0.25
+    assert found[-1].mistakes_ < 0.03  # of the third pass
 
 
 def test_a_label_that_was_not_named_is_refused_with_the_remedy():
@@ -301,7 +301,7 @@ def test_interrupted_fits_do_not_warn_of_a_certificate(recwarn):
 def test_a_long_stream_is_learnt_in_fixed_memory():
     """Ten times as many points do not take more memory: measured in a process of its own."""
     program = textwrap.dedent("""
-        import resource, sys
+        import sys
         import numpy as np
         from mercer import Gaussian, OnlineSVC
 
@@ -312,7 +312,7 @@ def test_a_long_stream_is_learnt_in_fixed_memory():
             X = random.standard_normal((2000, 20))
             machine.partial_fit(X, X[:, 0] > X[:, 1] ** 2 - 1.0, classes=[False, True])
             if block in (4, int(sys.argv[1]) - 1):
-                peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+                peaks.append(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
         print(*peaks, len(machine.support_), machine.n_iter_)
     """)
     run = subprocess.run(

@@ -73,9 +73,7 @@ def test_the_inequalities_hold_on_every_path(costs, loss, bias, seed):
     gram = Gram(Gaussian(sigma=1.0), X)
     costs = sorted(costs)
     found = path(lambda C: RegularisedRisk(gram, y, loss, C=C, bias=bias), costs, tol=1e-8)
-    for (C, one), (more, other) in zip(
-        zip(costs, found.solutions), zip(costs[1:], found.solutions[1:]), strict=False
-    ):
+    for (C, one), (more, other) in zip(zip(costs, found.solutions), zip(costs[1:], found.solutions[1:]), strict=False):
         slack = 1e-5 * max(abs(other.primal), 1e-9)
         assert C / more * other.dual <= one.primal + slack
         assert one.dual <= other.primal + slack

@@ -43,7 +43,8 @@ class OnlineSVR(RegressorMixin, OnlineMachine):  # type: ignore[misc]  # scikit-
     mistakes_ : share of residuals beyond the width, before the points were learnt.
     """
 
-    rate: float = 0.1
+    rate: float = 0.5
+    schedule: str = "inverse_sqrt"
     loss: str = "epsilon_insensitive"
     epsilon: float = 0.1
     nu: float | None = 0.2

@@ -15,8 +15,8 @@ and for least squares, whose loss in mercer is e^2 / 2 so that the system is (K 
     "ridge"            sum e^2 + alpha ||f||^2                1 / alpha            (kernel ridge: K + alpha I)
     "noise"            a Gaussian process, noise s^2          1 / s^2              (K + s^2 I)
 
-nu and C (Schoelkopf and Smola 2002, section 10 and proposition 7.6): with rho > 0 the margin of nu-SVC at weights w, its
-function over rho is that of C-SVC at C = 1/rho; the alphas of C-SVC give back nu = sum alpha / (C sum w).  The tube of
+nu and C (Schoelkopf and Smola 2002, proposition 7.6): with rho > 0 the margin of nu-SVC at weights w, its function over
+rho is that of C-SVC at C = 1/rho; the alphas of C-SVC give back nu = sum alpha / (C sum w).  The tube of
 nu-SVR is the epsilon at which eps-SVR has the same solution, and the alphas give back nu in the same way.
 """
 
@@ -43,7 +43,7 @@ def _same(value: float, n: int) -> float:
 
 
 def _over(factor: float, mean: bool) -> Callable[[float, int], float]:
-    """value -> 1 / (factor value n), its own inverse; without n for sums."""
+    """From a value to 1 / (factor value n), which is its own inverse; without n for sums."""
     return lambda value, n: 1.0 / (factor * value * (n if mean else 1))
 
 
@@ -71,7 +71,7 @@ def _converted(value: float, convention: str, n: int | None) -> float:
 
 
 def to_C(value: float, convention: str, n: int | None = None) -> float:
-    """mercer's C of a parameter in another convention, by its name in `CONVENTIONS`, for n points."""
+    """C of a parameter in another convention, by its name in `CONVENTIONS`, for n points."""
     return _converted(value, convention, n)
 
 

@@ -3,6 +3,7 @@
 from mercer.solvers.catalogue import available, by_name, fitting
 from mercer.solvers.contract import Acceptance, Solver, starting_variables
 from mercer.solvers.monitor import SILENT, Monitor, listening
+from mercer.solvers.paths import SolvedPath, path
 from mercer.solvers.solution import Record, Solution
 
 __all__ = [
@@ -11,10 +12,12 @@ __all__ = [
     "Monitor",
     "Record",
     "Solution",
+    "SolvedPath",
     "Solver",
     "available",
     "by_name",
     "fitting",
     "listening",
+    "path",
     "starting_variables",
 ]

@@ -1,8 +1,8 @@
 """Paths: one kind of problem solved for a row of parameters, each start taken from the solution before.
 
-Going from C to C' the variables are multiplied by C'/C, for another width of the kernel they stay; a start that is worse
-than f = 0 in the new problem is rejected (Schoelkopf and Smola 2002, section 10.1.2; `mercer.problems.restart`).  From
-large C downwards variables at their bounds tend to stay there.
+Going from C to C' the variables are multiplied by C'/C, for another width of the kernel they stay; a start that is
+worse than f = 0 in the new problem is rejected (Schoelkopf and Smola 2002, section 10.1.2; `mercer.problems.restart`).
+From large C downwards variables at their bounds tend to stay there.
 
 What is known of an optimum R(C) = min over f of R[f, C], R[f, C] = C L[f] + 1/2 ||f||^2, holds every solution of a path
 in C to account: for C' > C
@@ -137,7 +137,8 @@ def hold_to_account(one: Problem, at_one: Solution, other: Problem, at_other: So
 
 def _value(problem: Problem, solution: Solution) -> float:
     """The objective of `problem` at the function of a solution of another one on the same points."""
-    gram, f0 = problem.gram, solution.details.get("f0")
-    if gram.dtype != np.float64:  # errors of single precision are no contradictions
+    gram: Any = problem.gram
+    f0 = solution.details.get("f0")
+    if getattr(gram, "dtype", np.float64) != np.float64:  # errors of single precision are no contradictions
         f0 = gram.exact_dot(None, None, solution.coefficients)
     return problem.primal(solution.coefficients, float(solution.bias), f0=f0, **solution.multipliers)
