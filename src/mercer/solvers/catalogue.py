@@ -23,6 +23,7 @@ MODULES = {
     "working_set": "classical.working_set",
     "smo": "classical.smo",
     "keerthi": "classical.keerthi",
+    "svmfu": "classical.svmfu",
 }
 NAMES = tuple(MODULES)
 

@@ -63,7 +63,7 @@ class ClassicalDual(GroupSums):
     ) -> None:
         program = problem.program()
         self.name, self.memory = name, memory
-        self.cache = RowCache(program.gram, program.constant, memory)
+        self.cache = self.new_cache(program.gram, program.constant)
         self.counted = self.updates = 0
         self.shrunk: Mask | None = None
         self.kept: Certificate | None = None
@@ -72,6 +72,10 @@ class ClassicalDual(GroupSums):
         self.flat = self.s.reshape(-1)
         self.N = self.flat.size
         self.active: Index = np.arange(self.n)
+
+    def new_cache(self, gram: Any, constant: float) -> Any:
+        """An empty cache of kernel values: of rows, unless a method has one of its own."""
+        return RowCache(gram, constant, self.memory)
 
     def advance(self, aim: float, most: int) -> int:
         """At most about `most` steps towards a violation of at most `aim`; how many were made, 0 where none helps."""
@@ -137,7 +141,7 @@ class ClassicalDual(GroupSums):
         self.unshrink()
         super().use(gram)
         self._count()
-        self.cache, self.counted = RowCache(gram, self.constant, self.memory), 0
+        self.cache, self.counted = self.new_cache(gram, self.constant), 0
 
     def _count(self) -> None:
         """Take over the kernel values that the cache has computed."""
