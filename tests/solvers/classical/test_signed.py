@@ -59,7 +59,7 @@ def enumerated(signed, u, K, F):
     for side in ("left", "right"):
         for other in ("left", "right"):
             bend = chi + getattr(signed, f"{side}_ridge")[0] + getattr(signed, f"{other}_ridge")[1]
-            if bend > 0:
+            if bend > 1e-12:
                 a, r = getattr(signed, side)[0], getattr(signed, f"{side}_ridge")[0]
                 b, q = getattr(signed, other)[1], getattr(signed, f"{other}_ridge")[1]
                 candidates.append(-(F[0] + a + r * u[0] - F[1] - b - q * u[1]) / bend)

@@ -13,6 +13,7 @@ from mercer.losses import Hinge
 from mercer.problems import RegularisedRisk
 from mercer.solvers.classical import svmfu
 from mercer.solvers.classical.chunk_cache import ChunkCache
+from mercer.solvers.classical.svmfu_chunk import Chunk
 from mercer.solvers.quadratic import interior_point
 
 
@@ -56,16 +57,16 @@ def problem_of(n, C=1.0, sigma=1.0, seed=0, noise=0.5):
     return RegularisedRisk(Counted(K), y, Hinge(), C), K
 
 
-def watch(monkeypatch, name, note):
+def watch(monkeypatch, name, note, kind=svmfu.SvmFu):
     """Call note(self, result, *arguments) after every call of a method."""
-    method = getattr(svmfu.SvmFu, name)
+    method = getattr(kind, name)
 
     def watched(self, *arguments, **named):
         out = method(self, *arguments, **named)
         note(self, out, *arguments)
         return out
 
-    monkeypatch.setattr(svmfu.SvmFu, name, watched)
+    monkeypatch.setattr(kind, name, watched)
 
 
 # Inner algorithm -------------------------------------------------------------------------------------------------
@@ -99,11 +100,11 @@ def test_outputs_are_exact_after_every_return_from_the_reduced_set(monkeypatch):
     problem, K = problem_of(120, C=1e3, sigma=0.7)
     returns = []
 
-    def note(self, _, part, state, *rest):
-        points = self.cache.points[: self.size]
-        returns.append(np.abs(state.F - K[np.ix_(points, points)] @ state.u).max())
+    def note(self, *_):
+        points = self.cache.points[: self.state.u.size]
+        returns.append(np.abs(self.state.F - K[np.ix_(points, points)] @ self.state.u).max())
 
-    watch(monkeypatch, "_solve_reduced", note)
+    watch(monkeypatch, "solve_reduced", note, Chunk)
     found = svmfu.solve(problem, tol=1e-8)
     assert len(returns) > 1, "the reduced set was used more than once: the count starts again"
     assert max(returns) < 1e-9

@@ -67,6 +67,19 @@ class Signed(NamedTuple):
             group[:n].copy(),
         )
 
+    def part(self, index: Index) -> "Signed":
+        """The variables at `index` alone, the k-th of them on point k."""
+        return Signed(
+            np.arange(index.size, dtype=np.intp),
+            self.lower[index],
+            self.upper[index],
+            self.left[index],
+            self.right[index],
+            self.left_ridge[index],
+            self.right_ridge[index],
+            self.group[index],
+        )
+
     def merged(self, s: Array) -> Array:
         """U (M,) of the program's variables s (N,)."""
         M = self.point.size
@@ -104,6 +117,13 @@ def all_offsets(signed: Any, u: Any, rise: Any, fall: Any) -> None:
     """`offsets` of all variables."""
     for k in range(u.shape[0]):
         offsets(signed, u, rise, fall, k)
+
+
+def slope_offsets(signed: Signed, u: Array) -> tuple[Array, Array]:
+    """What is added to F for the slopes of all variables, rise and fall (M,) each."""
+    rise, fall = np.empty(u.size), np.empty(u.size)
+    all_offsets(signed, u, rise, fall)
+    return rise, fall
 
 
 @loop

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.solvers.classical.dual import ClassicalDual
-from mercer.solvers.classical.signed import Signed, all_offsets
+from mercer.solvers.classical.signed import Signed, slope_offsets
 from mercer.solvers.classical.steps import Rows, State, missing
 
 Array = NDArray[np.float64]
@@ -41,8 +41,7 @@ class SignedDual(ClassicalDual):
         tol = self.tol if self.violation > self.tol else aim
         most = min(most, max(SHORTEST_SLICE, VALUES_PER_SLICE // self.n))
         u = self.signed.merged(self.flat)
-        state = State(u, self.F, np.empty(u.size), np.empty(u.size), np.zeros(1))
-        all_offsets(self.signed, u, state.rise, state.fall)
+        state = State(u, self.F, *slope_offsets(self.signed, u), np.zeros(1))
         self.made[0] = 0
         self.fetching(lambda rows: self.loop(state, rows, tol, most))
         self.flat[:] = self.signed.split(u, self.N)

@@ -1,9 +1,6 @@
 """SvmFu (Rifkin 2002, section 2.4): chunks large enough for the free support vectors, and a queue of all other points.
 
-Inner algorithm, on the chunk W: the best of four pairs, which is the maximal violating pair, moves (Platt's step).
-After 100 steps in a row between free variables a reduced set of those alone is worked on, with outputs and kernel
-values of its own, until no pair of it violates; then the outputs of the rest of W follow and the count starts again.
-(As printed, figure 2-5 never resets the count, and compares g_i - g_j where y_i g_i - y_j g_j is meant.)
+The inner algorithm solves the program of the chunk W with all other variables fixed (`svmfu_chunk`).
 
 Outer algorithm: with f and the threshold theta of the last chunk the slack of a variable says how far it is from
 violating,
@@ -31,19 +28,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
 from mercer.resources import parse
 from mercer.solvers.classical import keerthi
-from mercer.solvers.classical.best_pairs import best_pairs, worst_pair
 from mercer.solvers.classical.chunk_cache import ChunkCache
 from mercer.solvers.classical.dual import ClassicalDual, descend
 from mercer.solvers.classical.row_cache import budget_for
-from mercer.solvers.classical.signed import NEVER, Signed, all_offsets
-from mercer.solvers.classical.steps import ENOUGH, NOTHING, SETTLED, Rows, State, free, missing, step_pair
+from mercer.solvers.classical.signed import NEVER, Signed, slope_offsets
+from mercer.solvers.classical.steps import State
+from mercer.solvers.classical.svmfu_chunk import Chunk
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
@@ -56,11 +52,9 @@ ACCEPTS = "boxes and fixed sums of groups of variables, at least one sum, one va
 SECTION = "Rifkin 2002, section 2.4"
 
 CHUNK = 2000  # section 2.6: start here, and enlarge it where free support vectors are evicted
-INSIDE = 100  # steps in a row between free variables before the set is reduced
 NEAR = 200  # places kept for points near the margin, and looks after the first violator
 LEAST = 100  # violators that may enter at a time, however many free support vectors there are
 TOGETHER = 128  # points whose outputs are brought up to date at a time
-REDUCE = 2  # what the loop over the chunk ends with where the set is to be reduced
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -116,27 +110,6 @@ def solve(
     )
 
 
-@loop
-def full_steps(signed: Any, state: Any, rows: Any, groups: int, tol: float, most: int, made: Any, inside: Any) -> int:
-    """Steps on the maximal violating pair of a chunk; `inside` (1,) counts those in a row between free variables."""
-    while True:
-        violation, i, j = worst_pair(signed, state, groups)
-        if violation <= tol:
-            return SETTLED
-        if made[0] >= most:
-            return ENOUGH
-        between = free(state, i) and free(state, j)
-        code = step_pair(signed, state, rows, i, j, 0.0)
-        if code == NOTHING:
-            return SETTLED
-        if code < NOTHING:
-            return code
-        made[0] += 1
-        inside[0] = inside[0] + 1 if between else 0
-        if inside[0] >= INSIDE:
-            return REDUCE
-
-
 class SvmFu(ClassicalDual):
     """The chunk in places of a `ChunkCache`, a queue of the points outside, and outputs known as of some version."""
 
@@ -163,7 +136,6 @@ class SvmFu(ClassicalDual):
         self.theta = np.zeros(self.groups)
         self.goal = 0.5 * tol
         self.size = 0  # of the chunk
-        self.made, self.inside = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         self.chunks = self.examined = 0
         # The coefficients of the versions at which outputs were computed, and the version of each point's output.
         self.version, self.past = 0, {0: self.u.copy()}
@@ -229,8 +201,9 @@ class SvmFu(ClassicalDual):
 
     def _violators(self) -> tuple[Index, float]:
         """Points outside that enter the chunk, and the worst violation among them."""
-        inside = self._chunk_state()
-        chunk, loose = self.cache.points.size, int(np.count_nonzero(inside.rise == inside.fall))
+        W = self.cache.points[: self.size]
+        rise, fall = slope_offsets(self.signed.part(W), self.u[W])
+        chunk, loose = self.cache.points.size, int(np.count_nonzero(rise == fall))
         # In small chunks half stay, or violators would find no partner there.
         most = max(min(max(chunk - loose - NEAR, LEAST), max(chunk - loose, chunk // 2)), chunk - self.size)
         found: list[int] = []
@@ -282,10 +255,8 @@ class SvmFu(ClassicalDual):
 
     def _slack(self, points: Index) -> Array:
         """How far variables (m,), whose outputs are up to date, are from violating at theta."""
-        u, signed, F = self.u[points], self.signed, self.F[points]
-        part = Signed(*(field[points] for field in signed))
-        rise, fall = np.empty(points.size), np.empty(points.size)
-        all_offsets(part, u, rise, fall)
+        part, F = self.signed.part(points), self.F[points]
+        rise, fall = slope_offsets(part, self.u[points])
         theta = self.theta[part.group]
         return np.asarray(np.minimum(F + rise - theta, theta - F - fall))
 
@@ -306,72 +277,31 @@ class SvmFu(ClassicalDual):
                     self.F[some] += self.cache.outside(some, moved).astype(np.float64) @ change[moved]
                 self.seen[behind] = self.version
 
-    # Inner algorithm -------------------------------------------------------------------------------------------
+    # Chunks ----------------------------------------------------------------------------------------------------
 
     def advance(self, aim: float, most: int) -> int:
         """Solve the chunk to a violation of `aim`."""
         self.goal = aim
         if self.given_up or not self.size:
             return 0
-        W = self.cache.points[: self.size]
-        state = self._chunk_state()
-        part = Signed(*(field[W] for field in self.signed))._replace(point=np.arange(self.size))
-        self.made[0] = self.inside[0] = 0
+        W = self.cache.points[: self.size].copy()
+        part = self.signed.part(W)
+        state = State(self.u[W], self.F[W], *slope_offsets(part, self.u[W]), np.zeros(1))
+        chunk = Chunk(part, state, self.cache, self.diagonal[W], self.groups)
         # Those who violate theta by `aim` must find a partner in the chunk, all of which is closer to theta.
-        self._solve_chunk(part, state, 0.5 * aim, most)
+        chunk.solve(0.5 * aim, most)
         self.u[W], self.F[W] = state.u, state.F
         self.flat[:] = self.signed.split(self.u, self.N)
         self.value -= float(state.gained[0])
         self._thresholds(part, state)
         self._next_version(W)
         self.chunks += 1
-        self.stuck = not self.made[0]
-        return int(self.made[0])
-
-    def _chunk_state(self) -> State:
-        """The chunk's variables and outputs as the loops take them."""
-        W = self.cache.points[: self.size]
-        part = Signed(*(field[W] for field in self.signed))
-        u, rise, fall = self.u[W], np.empty(self.size), np.empty(self.size)
-        all_offsets(part, u, rise, fall)
-        return State(u, self.F[W], rise, fall, np.zeros(1))
-
-    def _solve_chunk(self, part: Signed, state: State, tol: float, most: int) -> None:
-        """Steps on the whole chunk, and on its free variables alone when only they move."""
-        cache, m = self.cache, self.size
-        stamps, clock = np.zeros(m, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        diagonal = self.diagonal[cache.points[:m]]
-        while True:
-            where = np.where(cache.known[:m], np.arange(m), -1)
-            rows = Rows(cache.square, where, stamps, clock, diagonal)
-            code = full_steps(part, state, rows, self.groups, tol, most, self.made, self.inside)
-            if code == REDUCE:
-                self._solve_reduced(part, state, diagonal, tol, most)
-                self.inside[0] = 0
-            elif code >= 0:
-                return
-            else:
-                cache.fill_row(missing(code))
-
-    def _solve_reduced(self, part: Signed, state: State, diagonal: Array, tol: float, most: int) -> None:
-        """Steps on the free variables alone, whose rows are known, and what they change at the rest of the chunk."""
-        R = np.flatnonzero(state.rise == state.fall)
-        R = R[self.cache.known[R]]
-        size = R.size
-        own = Signed(*(field[R] for field in part))._replace(point=np.arange(size))
-        square = self.cache.square[np.ix_(R, R)]
-        before = state.u[R].copy()
-        small = State(state.u[R], state.F[R], state.rise[R], state.fall[R], state.gained)
-        rows = Rows(square, np.arange(size), np.zeros(size, np.int64), np.zeros(1, np.int64), diagonal[R])
-        best_pairs(own, small, rows, self.groups, False, tol, most, self.made)
-        state.u[R], state.F[R] = small.u, small.F
-        change = small.u - before
-        rest = np.setdiff1d(np.arange(state.F.size), R)
-        state.F[rest] += change @ self.cache.square[np.ix_(R, rest)].astype(np.float64)
-        all_offsets(part, state.u, state.rise, state.fall)
+        done = int(chunk.made[0])
+        self.stuck = not done
+        return done
 
     def _thresholds(self, part: Signed, state: State) -> None:
-        """Theta of each group: the mean of the free variables, else the middle between the two thresholds of the chunk."""
+        """Set theta of each group: the mean of the free variables, else the middle of the two thresholds."""
         for g in range(self.groups):
             own = part.group == g
             loose = own & (state.rise == state.fall)
@@ -384,7 +314,7 @@ class SvmFu(ClassicalDual):
             self.theta[g] = sum(ends) / len(ends) if ends else 0.0
 
     def _next_version(self, W: Index) -> None:
-        """A new version of the coefficients, which the outputs of the chunk have; versions nobody has are forgotten."""
+        """A new version of the coefficients, which the outputs of the chunk have; those nobody has are forgotten."""
         self.version += 1
         self.seen[W] = self.version
         self.past[self.version] = self.u.copy()
