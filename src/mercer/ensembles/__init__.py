@@ -9,6 +9,7 @@ from mercer.ensembles.local import LocalMachines
 from mercer.ensembles.nu_sweep import NuSweep, sweep_nu
 from mercer.ensembles.sampling import Coverage, Sample
 from mercer.ensembles.stacking import Stacking
+from mercer.ensembles.understanding import bias_variance, efron_stein, gain
 
 __all__ = [
     "AdaBoost",
@@ -21,5 +22,8 @@ __all__ = [
     "NuSweep",
     "Sample",
     "Stacking",
+    "bias_variance",
+    "efron_stein",
+    "gain",
     "sweep_nu",
 ]

@@ -42,11 +42,11 @@ SMALLEST = 1e-9  # probabilities stay this far from 0 and 1 on their way to log-
 
 @dataclass(frozen=True)
 class Data:
-    """Checked training data: n distinct points of positive weight, copies being one point of their weight.
+    """Checked training data: n points of positive weight.
 
     X is in the form of its kind, (n, n) where it is a kernel matrix; y (n,) are labels or numbers; codes (n,) the
     classes 0..k-1 of a classifier, None for a regression; weights (n,), None where all are one.  `point` is the place
-    here of each row of positive weight that was handed to `fit`.
+    here of each row of positive weight that was handed to `fit`: its own, until copies are `merged`.
     """
 
     kind: Kind
@@ -60,6 +60,28 @@ class Data:
     def n(self) -> int:
         """Number of points."""
         return len(self.y)
+
+    def take(self, rows: Index) -> Any:
+        """Points at `rows`; of a kernel matrix their rows and columns."""
+        return self.X[np.ix_(rows, rows)] if self.kind == "precomputed" else arguments.take(self.X, rows)
+
+    def merged(self) -> "Data":
+        """The distinct points, copies being one point of their weight, in an order that the rows have no part in.
+
+        A weight of two and two copies are then the same data, whatever is drawn or left out later.
+        """
+        if self.kind != "features":
+            return self
+        first, point = copies.distinct(self.X, np.unique(self.y, return_inverse=True)[1])
+        counted = np.bincount(point, self.weights).astype(np.float64)
+        return Data(
+            self.kind,
+            arguments.take(self.X, first),
+            self.y[first],
+            None if self.codes is None else self.codes[first],
+            None if np.all(counted == 1.0) else counted,
+            point,
+        )
 
 
 def _classifies(estimator: "Ensemble") -> bool:
@@ -158,11 +180,7 @@ class Ensemble(FittedEnsemble):
     # Training --------------------------------------------------------------------------------------------------
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> Data:
-        """Points, targets and weights as all ensembles take them.
-
-        Points of weight zero are left out and copies merged, so that a weight of two and two copies are the same data,
-        whatever is drawn or left out later: samples and folds are of distinct points.
-        """
+        """Points, targets and weights as all ensembles take them; points of weight zero are left out."""
         classify = self._classify
         if not is_classifier(self._first) and not is_regressor(self._first):
             raise InvalidInput(f"base={self._first!r} is neither a classifier nor a regressor")
@@ -177,19 +195,12 @@ class Ensemble(FittedEnsemble):
                 X = X[np.ix_(kept, kept)] if kind == "precomputed" else arguments.take(X, kept)
                 y, weights = np.asarray(y)[kept], weights[kept]
         self._kept = kept if kind == "precomputed" else None
-        y = np.asarray(y) if classify else np.asarray(y, dtype=np.float64)
-        if classify:
-            check_classification_targets(y)
-            self.classes_, _ = arguments.classes_of(y, weights)
-        if kind == "features":
-            first, point = copies.distinct(X, np.unique(y, return_inverse=True)[1])
-            X, y = arguments.take(X, first), y[first]
-            counted = np.bincount(point, weights).astype(np.float64)
-            weights = None if np.all(counted == 1.0) else counted
-        else:
-            point = np.arange(len(y), dtype=np.intp)
-        codes = np.searchsorted(self.classes_, y).astype(np.intp) if classify else None
-        return Data(kind, X, y, codes, weights, point)
+        point = np.arange(len(y), dtype=np.intp)
+        if not classify:
+            return Data(kind, X, np.asarray(y, dtype=np.float64), None, weights, point)
+        check_classification_targets(y)
+        self.classes_, codes = arguments.classes_of(np.asarray(y), weights)
+        return Data(kind, X, np.asarray(y), codes, weights, point)
 
     @contextmanager
     def _watched(self, X: Any, y: Any) -> Iterator[Monitor]:

@@ -88,7 +88,7 @@ class AdaBoost(BankedEnsemble):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "AdaBoost":
         """Train on points X and labels y (n,); `sample_weight` (n,) is the distribution of the first round."""
         self._refuse_other_bases()
-        data = self._data(X, y, sample_weight)
+        data = self._data(X, y, sample_weight).merged()
         if self.method != "adaboost" and len(self.classes_) > 2:
             raise InvalidInput(
                 f'method="{self.method}" is for two classes, y has {len(self.classes_)}: OutputCode(AdaBoost(...)) '

@@ -81,7 +81,7 @@ class Committee(SampledEnsemble):
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Committee":
         """Train on points X and targets y (n,); `sample_weight` (n,) multiplies how often a point counts."""
-        data = self._data(X, y, sample_weight)
+        data = self._data(X, y, sample_weight).merged()
         with self._watched(X, y) as monitor:
             crew = self._crew(data, self._generator())
             if self.weights == "bayesian":

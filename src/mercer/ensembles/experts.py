@@ -90,7 +90,7 @@ class MixtureOfExperts(BankedEnsemble):
         """Train on points X and targets y (n,); `sample_weight` (n,) multiplies how often a point counts."""
         if not is_classifier(self._gate):
             raise InvalidInput(f"gate={self._gate!r} is not a classifier, which tells experts apart")
-        data = self._data(X, y, sample_weight)
+        data = self._data(X, y, sample_weight).merged()
         if data.kind == "precomputed":
             raise InvalidInput("the gate needs points: a mixture of experts takes no kernel matrix in their place")
         whole = [Sample(np.arange(data.n))] * self.experts

@@ -68,7 +68,7 @@ class Stacking(SampledEnsemble):
         """Train on points X and targets y (n,); `sample_weight` (n,) multiplies how often a point counts."""
         if is_classifier(self._final) != self._classify:
             raise InvalidInput("final must be a classifier where the base is one, and a regressor where it is not")
-        data = self._data(X, y, sample_weight)
+        data = self._data(X, y, sample_weight).merged()
         if data.weights is not None and not has_fit_parameter(self._final, "sample_weight"):
             raise InvalidInput(f"{type(self._final).__name__} takes no sample_weight: leave it out")
         with self._watched(X, y) as monitor:

@@ -46,6 +46,7 @@ from mercer.selection.bounds.multiclass import (
     row_distance,
     training_error,
 )
+from mercer.selection.bounds.perturbation import coefficient_change
 from mercer.selection.bounds.result import Bound
 from mercer.selection.bounds.span import Ball, enclosing_ball, radius_margin, span_bound, span_estimate
 from mercer.selection.bounds.stability import (
@@ -67,15 +68,14 @@ from mercer.selection.bounds.stability import (
 
 __all__ = [
     "Ball", "Bound", "admissible", "agnostic_lower_bound", "bagged_stability", "ball_covering_exponent",
-    "boosted_margin_error", "boosting_rounds", "coded_leave_one_out", "coin_error", "convex_combination", "cover",
-    "covered_margin", "covering_exponent",
-    "covering_floor", "decision_gaps", "decode", "enclosing_ball", "fat_margin_bound", "fat_shattering",
-    "fat_shattering_absolute", "interval", "ivanov_bound", "ivanov_deviation", "jaakkola_haussler", "largest_loss",
-    "largest_output", "least_squares", "margin_bound", "margin_dimension", "margin_error", "multiclass_stability",
-    "one_versus_all", "output_stability", "perceptron_mistakes", "possible_class_errors", "possible_errors",
-    "radius_margin", "ramp", "regression_deviation", "row_distance", "separating_machines", "shattered_width",
-    "shatters", "span_bound", "span_estimate", "stability_bound", "structural_bound", "subbagged_stability",
-    "support_vector_count",
-    "tikhonov", "tikhonov_radius", "tikhonov_risk", "training_error", "uniform_margin_bound", "uniform_stability",
-    "vapnik_bound", "vc_bound", "vc_lower_bound", "xi_alpha",
+    "boosted_margin_error", "boosting_rounds", "coded_leave_one_out", "coefficient_change", "coin_error",
+    "convex_combination", "cover", "covered_margin", "covering_exponent", "covering_floor", "decision_gaps", "decode",
+    "enclosing_ball", "fat_margin_bound", "fat_shattering", "fat_shattering_absolute", "interval", "ivanov_bound",
+    "ivanov_deviation", "jaakkola_haussler", "largest_loss", "largest_output", "least_squares", "margin_bound",
+    "margin_dimension", "margin_error", "multiclass_stability", "one_versus_all", "output_stability",
+    "perceptron_mistakes", "possible_class_errors", "possible_errors", "radius_margin", "ramp", "regression_deviation",
+    "row_distance", "separating_machines", "shattered_width", "shatters", "span_bound", "span_estimate",
+    "stability_bound", "structural_bound", "subbagged_stability", "support_vector_count", "tikhonov", "tikhonov_radius",
+    "tikhonov_risk", "training_error", "uniform_margin_bound", "uniform_stability", "vapnik_bound", "vc_bound",
+    "vc_lower_bound", "xi_alpha",
 ]  # fmt: skip
