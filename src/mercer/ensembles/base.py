@@ -46,7 +46,8 @@ class Data:
 
     X is in the form of its kind, (n, n) where it is a kernel matrix; y (n,) are labels or numbers; codes (n,) the
     classes 0..k-1 of a classifier, None for a regression; weights (n,), None where all are one.  `point` is the place
-    here of each row of positive weight that was handed to `fit`: its own, until copies are `merged`.
+    here of each row of positive weight that was handed to `fit`: its own, until copies are `merged`; `kept` are these
+    rows, None: all.
     """
 
     kind: Kind
@@ -55,6 +56,7 @@ class Data:
     codes: Index | None
     weights: Array | None
     point: Index
+    kept: Index | None = None
 
     @property
     def n(self) -> int:
@@ -81,6 +83,7 @@ class Data:
             None if self.codes is None else self.codes[first],
             None if np.all(counted == 1.0) else counted,
             point,
+            self.kept,
         )
 
 
@@ -197,10 +200,10 @@ class Ensemble(FittedEnsemble):
         self._kept = kept if kind == "precomputed" else None
         point = np.arange(len(y), dtype=np.intp)
         if not classify:
-            return Data(kind, X, np.asarray(y, dtype=np.float64), None, weights, point)
+            return Data(kind, X, np.asarray(y, dtype=np.float64), None, weights, point, kept)
         check_classification_targets(y)
         self.classes_, codes = arguments.classes_of(np.asarray(y), weights)
-        return Data(kind, X, np.asarray(y), codes, weights, point)
+        return Data(kind, X, np.asarray(y), codes, weights, point, kept)
 
     @contextmanager
     def _watched(self, X: Any, y: Any) -> Iterator[Monitor]:
