@@ -86,6 +86,7 @@ def warn_if_stopped(solutions: Sequence[Solution], max_iter: int, max_time: floa
         "StandardScaler or MinMaxScaler.",
         "time": f"The time limit was reached (max_time={max_time}).",
         "interrupted": "Training was interrupted, by Ctrl-C or by a callback.",
+        "diverged": "The iteration diverged: its step is too large for this problem.",
     }.get(stopped, f"The solver could not go further ({stopped}).")
     distance = "" if any(math.isnan(s.gap) for s in solutions) else f"; its relative duality gap is {gap_text(gap)}"
     warnings.warn(

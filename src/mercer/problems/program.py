@@ -223,7 +223,7 @@ class QuadraticProgram:
             best = h if t == 1.0 else self.best_multipliers(t * g)
             q = self.slack_values(t * g, best)
             phi, response = self.costs_and_response(q)
-            self._share_ties(q, response)
+            self.share_ties(q, response)
             return Tangent(t, float(phi.sum()) - float(self.d @ best), -float(at @ response))
 
         t = best_scale(norm, tangent(1.0), tangent, -self.objective(s, g - self.constant * float(c.sum())))
@@ -231,7 +231,7 @@ class QuadraticProgram:
             return t, h
         return t, t * h if self.groups is None else self.best_multipliers(t * g)
 
-    def _share_ties(self, q: Vector, response: Vector) -> None:
+    def share_ties(self, q: Vector, response: Vector) -> None:
         """Move the responses of variables with q = 0, where any is right, so that the groups sum to d."""
         assert self.groups is not None
         for k in range(self.d.size):

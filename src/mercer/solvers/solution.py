@@ -21,7 +21,8 @@ from mercer.problems.certificate import Certificate, gap_text, relative_gap
 Array = NDArray[np.float64]
 # "stationary": the tolerance was met, but on a problem that is not convex, where that is no proof of an optimum.
 # "seen": every point of a stream was learnt, which has no optimum to converge to.
-Stopped = Literal["converged", "iterations", "time", "interrupted", "stalled", "stationary", "seen"]
+# "diverged": the iterates moved away from the optimum, as they do where a step is too large for the method.
+Stopped = Literal["converged", "iterations", "time", "interrupted", "stalled", "stationary", "seen", "diverged"]
 
 FORMAT = "mercer solution"
 VERSION = 1

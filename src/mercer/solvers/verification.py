@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.problems.certificate import Uncertainty
+from mercer.problems.base import Problem
+from mercer.problems.certificate import SCALED_FROM, Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
 
 Vector = NDArray[np.float64]
@@ -149,3 +150,13 @@ def recomputed(gram: Any, coefficients: Vector) -> Vector:
     """f0 = K c (n,) with all values computed in float64."""
     support = np.flatnonzero(coefficients)
     return np.asarray(gram.exact_dot(None, support, coefficients[support]), dtype=np.float64)
+
+
+def certified(problem: Problem, s: Vector, h: Vector | None = None) -> Certificate:
+    """The certificate at s (N,), with K c computed in float64 and what its own rounding may be off by."""
+    program = problem.program()
+    c, gram = program.coefficients(s), program.gram
+    coarse = getattr(gram, "dtype", np.float64) != np.float64 and hasattr(gram, "exact_dot")
+    f0 = recomputed(gram, c) if coarse else None
+    doubt = predicted(c, np.asarray(gram.diagonal(), dtype=np.float64), inside(program, s))
+    return problem.certificate(s, f0, h, aim=SCALED_FROM, uncertainty=doubt)

@@ -29,15 +29,15 @@ from numpy.typing import NDArray
 from mercer import dense, threads
 from mercer.errors import BudgetTooSmall, NotConverged, NotPositiveDefinite
 from mercer.problems.base import PlainProgram, Problem
-from mercer.problems.certificate import SCALED_FROM, Certificate, relative_gap
+from mercer.problems.certificate import Certificate, relative_gap
 from mercer.problems.program import QuadraticProgram
 from mercer.resources import available, parse, show
 from mercer.solvers.contract import Acceptance, starting_variables
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic.convexity import convex_matrix
-from mercer.solvers.quadratic.thin_barrier import system_on, thin_matrix, thin_rank
+from mercer.solvers.quadratic.thin_barrier import matrix_of, system_on, thin_bytes, thin_rank
 from mercer.solvers.solution import Solution, Stopped
-from mercer.solvers.verification import inside, predicted, recomputed
+from mercer.solvers.verification import certified
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -62,7 +62,7 @@ def memory_needed(n: int) -> int:
 def _needed(program: QuadraticProgram) -> int:
     """Bytes for this program: by its thin factor where it has one."""
     rank = thin_rank(program)
-    return memory_needed(program.n) if rank is None else 8 * (2 * program.n * rank + 3 * rank * rank)
+    return memory_needed(program.n) if rank is None else thin_bytes(program, rank)
 
 
 def _budget(memory: int | str | None) -> int:
@@ -73,10 +73,14 @@ def accepts(problem: Any, *, memory: int | str | None = None) -> Acceptance:
     """Whether the matrix fits in memory and is positive semidefinite where the constraints leave freedom."""
     if not isinstance(problem, Problem | QuadraticProgram):
         return Acceptance(False, f"interior point solves quadratic programs, not {type(problem).__name__}")
-    program = problem if isinstance(problem, QuadraticProgram) else problem.program()
+    return fits(problem if isinstance(problem, QuadraticProgram) else problem.program(), memory)
+
+
+def fits(program: QuadraticProgram, memory: int | str | None = None) -> Acceptance:
+    """Whether the matrix of a program, or its thin factor, can be held and factorised."""
     need, have = _needed(program), _budget(memory)
     if need > have:
-        reason = f"interior point needs {show(need)} for n = {program.n}, the budget is {show(have)}: use decomposition"
+        reason = f"its matrix of n = {program.n} needs {show(need)}, the budget is {show(have)}: use decomposition"
         return Acceptance(False, reason)
     kernel = getattr(program.gram, "kernel", None)
     if kernel is None or getattr(kernel, "positive_definite", True):
@@ -128,12 +132,11 @@ def _follow(
 ) -> Solution:
     program = task.program()
     first = starting_variables(program, start, monitor)
-    thin = thin_matrix(program)
-    K: Any = convex_matrix(program) if thin is None else thin
+    K: Any = matrix_of(program)
     for s in (np.clip(np.zeros(program.size), program.lower, program.upper), first):
         if s is None or program.violation(s)[1] > 1e-12 * (1.0 + float(np.abs(s).sum())):
             continue
-        if (given := _certified(task, s)).converged(tol):
+        if (given := certified(task, s)).converged(tol):
             return _solution(task, s, given, 0, "converged", began, monitor, {})
     with monitor:
         path = _Path(task, K, tol, first, monitor)
@@ -363,24 +366,14 @@ class _Path:
     def finish(self) -> tuple[Array, Certificate]:
         """The best iterate with its certificate; variables at rounding distance from a bound are put on it."""
         _, s, h = self.best
-        answers = [(s, _certified(self.problem, s, h))]
+        answers = [(s, certified(self.problem, s, h))]
         for share in (1e-5, 1e-7, 1e-9):
             snapped = _snap(self.program, s, share * self.variable_scale)
-            certificate = _certified(self.problem, snapped, h)
+            certificate = certified(self.problem, snapped, h)
             answers.append((snapped, certificate))
             if certificate.gap <= max(answers[0][1].gap, 1e-2 * self.tol * abs(certificate.primal)):
                 return snapped, certificate
         return min(answers, key=lambda answer: answer[1].gap)
-
-
-def _certified(problem: Problem, s: Array, h: Array | None = None) -> Certificate:
-    """The certificate at s, with K c computed in float64 and what its own rounding may be off by."""
-    program = problem.program()
-    c, gram = program.coefficients(s), program.gram
-    coarse = getattr(gram, "dtype", np.float64) != np.float64 and hasattr(gram, "exact_dot")
-    f0 = recomputed(gram, c) if coarse else None
-    doubt = predicted(c, np.asarray(gram.diagonal(), dtype=np.float64), inside(program, s))
-    return problem.certificate(s, f0, h, aim=SCALED_FROM, uncertainty=doubt)
 
 
 def _without_room(program: QuadraticProgram) -> tuple[Array, Mask]:

@@ -1,0 +1,47 @@
+"""Kernel AdaTron (Friess, Cristianini and Campbell 1998); see `mercer.solvers.descent.relaxation`."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.problems.base import Problem
+from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.descent.relaxation import checked_factor, relax, second_derivatives, without_equalities
+from mercer.solvers.monitor import Monitor
+from mercer.solvers.solution import Solution
+
+Array = NDArray[np.float64]
+
+NAME = "adatron"
+ACCEPTS = "support vector problems with bias 'penalised' or 'none'"
+SECTION = "Friess, Cristianini and Campbell 1998; Schoelkopf and Smola 2002, section 10.6.1"
+
+
+def accepts(problem: Any) -> Acceptance:
+    """Problems without equalities."""
+    return without_equalities(problem, "AdaTron")
+
+
+def solve(
+    problem: Problem,
+    *,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    start: Array | Solution | None = None,
+    monitor: Monitor | None = None,
+    max_iter: int = -1,
+    rate: float | None = None,
+) -> Solution:
+    """Sweep over the variables to a relative duality gap of `gap_tol`, or of `tol` where that is None.
+
+    rate : one learning rate for all variables, below 2 / max (k(x, x) + ridge); None is half that limit.
+    """
+    require(accepts(problem), NAME)
+    largest = float(second_derivatives(problem.program()).max())
+    rate = 1.0 / largest if rate is None else checked_factor("rate", rate, 2.0 / largest)
+    steps = np.full(problem.program().size, rate)
+    return relax(
+        problem, NAME, steps, tol=tol if gap_tol is None else gap_tol, start=start, monitor=monitor,
+        max_iter=max_iter, rate=rate,
+    )  # fmt: skip

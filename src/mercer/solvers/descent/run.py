@@ -1,0 +1,118 @@
+"""One run of an iterative method: its iterates go in, the best certified point comes out.
+
+A method hands in dual-feasible points s with the value of something it promises to lower (its merit).  At a few of them
+the certificate is computed,
+
+    min over iterates of P  >=  optimum  >=  max over iterates of D
+
+(Schoelkopf and Smola 2002, equation 10.21), and the run ends at a relative gap of `tol`, at a limit, when the monitor
+says so, when nothing moves any more ("stalled"), or when the merit rises instead of falling ("diverged").
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.problems.base import Problem
+from mercer.problems.certificate import SCALED_FROM, Bounds
+from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.solution import Solution, Stopped
+from mercer.solvers.verification import certified
+
+Array = NDArray[np.float64]
+
+# A certificate costs a product with the matrix, about as much as an iteration: it is looked at whenever their number
+# has grown by this factor, which bounds both the share of looks and the iterations made in vain.
+SPACING = 1.15
+RISES = 3  # looks in a row at which the merit has risen before the run counts as diverging
+ROUNDING = 1e-12  # a rise below this share of the merit is none
+# Looks without a better bound before the run counts as stalled, and the share of the gap that counts as better.
+PATIENCE = 40
+PROGRESS = 1e-3
+
+
+class Run:
+    """The state of one run: iterations, best point, bounds, and why it ended."""
+
+    def __init__(
+        self, problem: Problem, name: str, *, tol: float, max_iter: int = -1, monitor: Monitor | None = None
+    ) -> None:
+        self.problem, self.program, self.name, self.tol, self.max_iter = problem, problem.program(), name, tol, max_iter
+        self.monitor = listening(monitor)
+        self.began = self.reported = time.perf_counter()
+        self.iterations, self.stopped = 0, None  # type: tuple[int, Stopped | None]
+        self.bounds = Bounds()
+        self.best: tuple[float, Array] = (np.inf, self.program.start())
+        self._next, self._rises, self._idle, self._merit, self._gap = 0, 0, 0, np.inf, np.inf
+
+    def goes_on(self) -> bool:
+        """Whether another iteration is to be made; counts it."""
+        if self.stopped is None and not self.monitor.go_on():
+            self.stopped = self.monitor.stopped or "interrupted"
+        if self.stopped is None and 0 <= self.max_iter <= self.iterations:
+            self.stopped = "iterations"
+        self.iterations += self.stopped is None
+        return self.stopped is None
+
+    @property
+    def due(self) -> bool:
+        """Whether the present iterate is to be looked at."""
+        last = self.iterations == self.max_iter
+        return last or self.iterations >= self._next or self.monitor.due(self.reported)
+
+    def look(self, s: Array, f0: Array | None = None, *, merit: float | None = None, **facts: Any) -> None:
+        """Certify the feasible point s (N,), f0 = K c (n,) where it is known, and decide whether to go on."""
+        self._next = max(self.iterations + 1, int(SPACING * self.iterations))
+        found = self.problem.certificate(s, f0, aim=SCALED_FROM)
+        self.bounds.update(found.primal, found.dual)
+        if found.gap < self.best[0]:
+            self.best = found.gap, s.copy()
+        self.reported = time.perf_counter()
+        going = self.monitor.watch(self.iterations, found.primal, found.dual, snapshot=self.snapshot, **facts)
+        if found.converged(self.tol):
+            self.stopped = "converged"
+        elif not going:
+            self.stopped = self.monitor.stopped or "interrupted"
+        elif merit is not None and self._diverging(merit):
+            self.stopped = "diverged"
+        elif self._stalled():
+            self.stopped = "stalled"
+
+    def _diverging(self, merit: float) -> bool:
+        """Whether what the method promises to lower is not a number any more, or has risen at several looks."""
+        rose = merit > self._merit + ROUNDING * abs(self._merit)
+        self._rises = self._rises + 1 if rose else 0
+        self._merit = merit
+        return not np.isfinite(merit) or self._rises >= RISES
+
+    def _stalled(self) -> bool:
+        better = self.best[0] < (1.0 - PROGRESS) * self._gap
+        self._gap, self._idle = (self.best[0], 0) if better else (self._gap, self._idle + 1)
+        return self._idle >= PATIENCE
+
+    def snapshot(self) -> Solution:
+        """The best point so far."""
+        return self.solution(stopped="interrupted")
+
+    def solution(self, *, stopped: Stopped | None = None, **details: Any) -> Solution:
+        """The best point, its certificate computed anew in float64."""
+        s = self.best[1]
+        certificate = certified(self.problem, s)
+        stopped = stopped or self.stopped or "stalled"
+        if certificate.converged(self.tol):
+            stopped = "converged"
+        elif stopped == "converged":
+            stopped = "stalled"  # the values of the last look were less exact than the gap that was asked for
+        return Solution.certified(
+            certificate,
+            self.problem.coefficients(s),
+            s,
+            solver=self.name,
+            iterations=self.iterations,
+            stopped=stopped,
+            seconds=time.perf_counter() - self.began,
+            history=tuple(self.monitor.history),
+            details=details,
+        )
