@@ -15,7 +15,7 @@ from mercer import threads
 from mercer.gram import Gram, GramOperator, RowsOnDemand
 from mercer.kernels import Kernel, Precomputed
 from mercer.machine import definiteness
-from mercer.machine.arguments import Kind, evaluate_all, symmetrised, take, working_form
+from mercer.machine.arguments import Kind, evaluate_all, is_linear, symmetrised, take, working_form
 from mercer.planning import precision_for
 from mercer.planning.precision import EXACT
 from mercer.resources import Resources
@@ -38,6 +38,8 @@ class TrainingSet:
 
     basis: NDArray[np.float64] | None = None
     """Values (n, q) of functions outside the norm at the points."""
+    by_factor = False
+    """Whether the solver works with a thin factor of the matrix where there is one, as a linear kernel has."""
 
     def __init__(
         self,
@@ -126,6 +128,8 @@ class TrainingSet:
             operator = Gram(self.kernel, self.points)
             return operator if operator.symmetric else Gram(self.kernel, symmetrised(self.points))
         memory, precision = self.resources.memory, self.resources.precision
+        if self.by_factor and is_linear(self.kernel) and np.shape(self.points)[1] < self.n:
+            return Gram(self.kernel, self.points, memory=memory, precision=precision, storage="lowrank")
         return Gram(self.kernel, self.points, memory=memory, precision=precision, access="rows")
 
     def gram(self, index: Index | None = None, share: int = 1) -> GramOperator:

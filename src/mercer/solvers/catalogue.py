@@ -24,6 +24,12 @@ MODULES = {
     "smo": "classical.smo",
     "keerthi": "classical.keerthi",
     "svmfu": "classical.svmfu",
+    "gradient": "descent.gradient",
+    "lagrangian": "descent.lagrangian",
+    "newton": "descent.newton",
+    "irwls": "descent.irwls",
+    "sor": "descent.sor",
+    "adatron": "descent.adatron",
 }
 NAMES = tuple(MODULES)
 

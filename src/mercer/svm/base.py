@@ -26,6 +26,7 @@ from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 from mercer.svm.solving import WarmStart, solve
 
+FACTORISING = ("interior_point", "lagrangian", "newton", "irwls")
 DEFAULT_CACHE = 200  # scikit-learn's default cache_size, in MB
 
 
@@ -47,7 +48,7 @@ class SupportVectorMachine(KernelMachine):
     }
 
     def _resources(self) -> Resources:
-        """`memory`, else a `cache_size` that was changed; the interior point method factorises, which takes float64."""
+        """`memory`, else a `cache_size` that was changed; solvers that factorise the matrix take it in float64."""
         memory: Any = self.memory
         if memory is None and self.cache_size != DEFAULT_CACHE:
             memory = int(self.cache_size * 2**20)
@@ -55,8 +56,14 @@ class SupportVectorMachine(KernelMachine):
 
     @property
     def _factorises(self) -> bool:
-        """Whether the interior point method is asked for, or needed because of a basis."""
-        return self.solver == "interior_point" or self.basis is not None
+        """Whether a solver that factorises the matrix is asked for, or the interior point method needed for a basis."""
+        return self.solver in FACTORISING or self.basis is not None
+
+    def _training_set(self, *args: Any, **options: Any) -> tuple[TrainingSet, Vector | None]:
+        """A linear kernel is held by its factor, the points, where the solver works with that."""
+        training, weights = super()._training_set(*args, **options)
+        training.by_factor = self._factorises
+        return training, weights
 
     def _blas(self, n: int) -> AbstractContextManager[None]:
         """The interior point factorises large matrices; all else runs its own threads, each with one of BLAS."""

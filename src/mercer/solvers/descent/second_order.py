@@ -6,7 +6,8 @@ minimum solves
 
     (K~_JJ + diag(D_J)) s_J - A_J'h = -linear_J - K~_JB r_B,      A_J s_J = d - A_B r_B,
 
-one factorisation of the size of J, by the thin factor of K~ where it has one.  P is then minimised along the line to that point, so that it falls in every step.
+one factorisation of the size of J, by the thin factor of K~ where it has one.  P is then minimised along the line to
+that point, so that it falls in every step.
 
 Losses with kinks (the hinge, the tube) have no second derivative where it matters.  They are given a ridge, which makes
 them Huber's, and the ridge is lowered until the certificate, which is that of the problem as stated, is good enough

@@ -17,7 +17,8 @@ NAME = "sor"
 ACCEPTS = "support vector problems with bias 'penalised' or 'none'"
 SECTION = "Mangasarian and Musicant 1999; Schoelkopf and Smola 2002, section 10.7.1"
 
-OMEGA = 1.3  # the middle of the range 1.0 to 1.6 in which the sweeps on ionosphere, sonar and iris were fewest
+# Chosen; on the 400 points of `relaxation` 48 sweeps against 63 at 1 (hinge, gap 1e-5), and 18 against 20 (its square).
+OMEGA = 1.3
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -35,15 +36,16 @@ def solve(
     max_iter: int = -1,
     omega: float = OMEGA,
     simultaneous: bool = False,
+    seed: int = 0,
 ) -> Solution:
     """Sweep over the variables to a relative duality gap of `gap_tol`, or of `tol` where that is None.
 
     omega : the relaxation factor, in (0, 2); simultaneous : move all variables from one gradient (Jacobi's method,
-    which need not converge).
+    which need not converge); seed : of the order of visits.
     """
     require(accepts(problem), NAME)
     steps = checked_factor("omega", omega, 2.0) / second_derivatives(problem.program())
     return relax(
         problem, NAME, steps, tol=tol if gap_tol is None else gap_tol, start=start, monitor=monitor,
-        max_iter=max_iter, simultaneous=simultaneous, omega=omega,
+        max_iter=max_iter, seed=seed, simultaneous=simultaneous, omega=omega,
     )  # fmt: skip
