@@ -36,8 +36,9 @@ Array = NDArray[np.float64]
 # Width in q over which a kink is rounded off, in units of the largest |linear|: at first, and from one round to the
 # next.  Below the last one the rounding of q is larger.
 FIRST_WIDTH, NARROWER, LAST_WIDTH = 0.1, 0.1, 1e-13
-# A round is over when P falls by less than this share of what rounding the kinks off has changed, or by rounding.
-SETTLED, ROUNDING = 1e-2, 1e-15
+# A round is over when the gap of the rounded program is below this share of what the rounding has changed, or when P
+# falls by no more than the numerical noise of a sum.
+SETTLED, NOISE = 0.5, 1e-15
 BISECTIONS = 50
 
 
@@ -121,10 +122,16 @@ class _Point:
 def _minimise(run: Run, program: QuadraticProgram, point: _Point, modelling: Modelling) -> bool:
     """Steps on one smooth program; whether the next one is to follow."""
     while run.goes_on():
-        if run.due:
-            run.look(run.program.project(point.s))
+        s = run.program.project(point.s)
+        g = np.asarray(point.K @ program.coefficients(s))
+        gap = program.evaluate(s, g, program.best_multipliers(g))[1]
+        settled = gap <= SETTLED * 0.5 * float((program.ridge - run.program.ridge) @ (s * s))
+        if run.due or settled:
+            run.look(s, g - program.constant * float(s.sum()) if program.constant else g)
             if run.stopped is not None:
                 return False
+        if settled:
+            return True
         model = modelling(program, program.slack_values(point.g, point.h))
         if not (program.equalities[:, model.inside].any(axis=1)).all():
             # Without a variable inside, the cost is straight along the multiplier of that sum: take the best one.
@@ -136,9 +143,7 @@ def _minimise(run: Run, program: QuadraticProgram, point: _Point, modelling: Mod
         dg = np.asarray(point.K @ program.coefficients(ds))
         t = _best_step(program, point, ds, dg, dh)
         point.s, point.g, point.h = point.s + t * ds, point.g + t * dg, point.h + t * dh
-        fall = before - _value(program, point.s, point.g, point.h)
-        changed = 0.5 * float((program.ridge - run.program.ridge) @ (point.s * point.s))
-        if fall <= max(SETTLED * changed, ROUNDING * abs(before)):
+        if before - _value(program, point.s, point.g, point.h) <= NOISE * abs(before):
             # Nothing is left to gain on this program: the certificate decides, then the next program.
             point.g = np.asarray(point.K @ program.coefficients(point.s))
             run.look(run.program.project(point.s))
