@@ -274,9 +274,10 @@ def test_a_killed_tuning_resumes_to_the_same_table(heart: Path, finish: Finish) 
     words = ("tune", "train.svm", "--machine", "svc", "--C", "1", "--json")
     whole = json.loads(finish(*words)[1])
     saved = kill_in_the_middle(heart, *words)
-    code, _, err = finish(*words, "--seed", "1", "--checkpoint", "state", "--resume")
-    assert code == 3
-    assert "other data or options" in err
+    for other in (("--seed", "1"), ("--no-scale",), ("--mode", "halving"), ("--missing", "impute")):
+        code, _, err = finish(*words, *other, "--checkpoint", "state", "--resume")
+        assert code == 3, other
+        assert "other data or options" in err
     resumed = json.loads(finish(*words, "--checkpoint", "state", "--resume")[1])
     assert resumed["resumed"] == saved
     assert resumed["candidates"] == whole["candidates"]

@@ -272,6 +272,10 @@ def test_distances_are_shared_by_all_isotropic_kernels():
         shared = SquaredDistances(form)
         for kernel in (Gaussian(sigma=0.5), Gaussian(sigma=5.0), Matern(nu=2.5), CompactGaussian(sigma=1.0)):
             assert_is_matrix(shared.gram(kernel), kernel(X), 1e-9)
+            rows, columns = np.array([70, 3, 41]), np.array([5, 119, 0, 64])
+            for some in (columns, slice(7, 31), slice(2, 90, 5)):
+                expected = kernel(X)[rows][:, some]
+                np.testing.assert_allclose(shared.at(kernel).block(rows, some), expected, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(np.diagonal(SquaredDistances(X).values), 0)
 
 
@@ -336,3 +340,13 @@ def test_exact_products_have_float64_digits_whatever_the_precision(storage, comp
         np.testing.assert_allclose(K.exact_dot(rows, columns, V), expected, rtol=0, atol=1e-12 * np.abs(V).sum())
     v = rng.normal(size=90)
     np.testing.assert_allclose(K.exact_dot(None, None, v), reference @ v, rtol=0, atol=1e-12 * np.abs(v).sum())
+
+
+def test_products_of_some_wide_rows_with_the_linear_kernel_go_through_their_weight_vectors():
+    rng = np.random.default_rng(6)
+    X = sp.random_array((300, 50_000), density=2e-4, format="csr", rng=rng)
+    rows, columns, V = rng.permutation(300)[:90], rng.permutation(300)[:120], rng.normal(size=(120, 3))
+    expected = (X @ X.T).toarray()[np.ix_(rows, columns)] @ V
+    out = np.zeros(expected.shape)
+    Gram(Linear(), X, storage="streamed").engine.multiply(rows, columns, V, out)
+    np.testing.assert_allclose(out, expected, rtol=0, atol=1e-12)

@@ -447,6 +447,16 @@ def test_fitting_leaves_the_input_alone_and_gives_the_same_twice():
     np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)
 
 
+@pytest.mark.parametrize("C", [2.0, "loo"])
+def test_leave_one_out_of_a_machine_trained_again_is_that_of_the_last_training(C):
+    machine = LSSVR(C=C, kernel=Gaussian(sigma=1.0))
+    for seed in (24, 25):
+        X, Y, _ = data(seed)
+        machine.fit(X, Y)
+        fresh = clone(machine).fit(X, Y).leave_one_out()
+        np.testing.assert_array_equal(machine.leave_one_out().predictions, fresh.predictions)
+
+
 def test_leave_one_out_counts_ties_as_predict_does():
     # With K = I a point left out has output 0 exactly.
     y = np.array([3, 3, 3, 5, 5, 5, 5])

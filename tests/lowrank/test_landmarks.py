@@ -10,6 +10,7 @@ from mercer.errors import InvalidInput
 from mercer.kernels import Gaussian, Precomputed
 from mercer.lowrank import choose
 from mercer.lowrank.landmarks import METHODS
+from mercer.lowrank.landmarks.measures import residual_diagonal
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,13 @@ def test_residual_trace_and_entropy_are_those_of_dense_algebra(X, y, method):
     assert chosen.entropy == pytest.approx(-math.log(KERNEL(chosen.points).mean()))
     assert chosen.seconds > 0
     assert chosen.method == method
+
+
+@pytest.mark.parametrize("unit", [1e-14, 1e14])
+def test_the_residual_is_measured_in_the_unit_of_the_kernel(X, unit):
+    points = np.vstack([X[:20], X[:5]])  # copies are dependent, whatever the unit
+    expected = residual_diagonal(KERNEL, X, points)
+    np.testing.assert_allclose(residual_diagonal(unit * KERNEL, X, points) / unit, expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -8,6 +8,7 @@ from sklearn.cluster import KMeans
 from mercer.errors import InvalidInput
 from mercer.kernels import Custom, Gaussian
 from mercer.lowrank import choose
+from mercer.lowrank.landmarks import centres
 from mercer.lowrank.landmarks.centres import moved, nearest_centres, spread_out
 
 KERNEL = Gaussian(sigma=1.0)
@@ -77,6 +78,16 @@ def test_kmeans_is_as_good_as_scikit_learn_from_the_same_kind_of_start():
     ours = np.median([choose(KERNEL, X, 30, method="kmeans", seed=s).details["inertia"] for s in range(5)])
     theirs = np.median([KMeans(30, n_init=1, random_state=s, max_iter=30).fit(X).inertia_ for s in range(5)])
     assert ours <= 1.05 * theirs
+
+
+def test_a_centre_moved_by_batches_is_the_mean_of_all_rows_it_was_given(monkeypatch):
+    monkeypatch.setattr(centres, "BATCH", 50)
+    monkeypatch.setattr(centres, "WHOLE_ROWS", 10)
+    rng = np.random.default_rng(4)
+    X, w = rng.normal(size=(200, 3)) + np.linspace(0, 5, 200)[:, None], rng.uniform(0.1, 2.0, 200)
+    chosen = choose(KERNEL, X, 1, method="kmeans", weights=w, seed=0, measure=False)
+    assert chosen.details["batches"] == 4
+    np.testing.assert_allclose(chosen.points, np.average(X, axis=0, weights=w)[None, :], rtol=1e-12)
 
 
 def test_large_data_go_through_batches_to_nearly_the_same_error():

@@ -109,6 +109,19 @@ def test_every_machine_says_when_it_has_no_certificate(machine):
     assert fitted.stopped_ == "converged"
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_matrix_with_negative_values_on_its_diagonal_ends_in_a_word(machine, seed):
+    """Steps divide by K_ii: what is not a number is no progress."""
+    A = np.random.default_rng(seed).normal(size=(36, 36))
+    try:
+        fitted, caught = fit(machine(kernel="precomputed"), A + A.T)
+    except (NotPositiveDefinite, InvalidInput):
+        return
+    assert np.isnan(fitted.gap_)
+    assert NoCertificate in caught
+
+
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.__name__)
 def test_every_machine_refuses_a_matrix_that_is_not_symmetric(machine):
     with pytest.raises(InvalidInput, match="not symmetric"):

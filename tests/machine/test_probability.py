@@ -102,6 +102,8 @@ def test_folds_are_even_in_every_class_and_depend_on_the_seed_alone():
     for label in range(3):
         sizes = np.bincount(first[codes == label], minlength=5)
         assert sizes.max() - sizes.min() <= 1
+    few_of_each = folds(np.repeat(np.arange(8), 2), 5, np.random.RandomState(3))
+    assert sorted(np.bincount(few_of_each, minlength=5)) == [3, 3, 3, 3, 4]
     assert not np.array_equal(first, folds(codes, 5, np.random.RandomState(4)))
 
 

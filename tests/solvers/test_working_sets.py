@@ -180,6 +180,11 @@ def test_free_points_that_crowd_a_set_make_it_grow(monkeypatch):
     assert max(strategy.sets) > 40
 
 
+@pytest.mark.parametrize("objective", [np.nan, np.inf, -np.inf])
+def test_there_is_no_patience_with_what_is_not_a_number(objective):
+    assert Patience(np.float64).exhausted((1.0,), objective)
+
+
 def test_patience_ends_where_neither_violation_nor_objective_moves():
     patience = Patience(np.float64)
     assert not any(patience.exhausted((1.0,), -1.0) for _ in range(working_sets.PATIENCE))

@@ -400,10 +400,12 @@ class Patience:
         self.lowest, self.waited = np.inf, 0
 
     def exhausted(self, distances: tuple[float, ...], objective: float) -> bool:
-        """Take note of a round; whether too many in a row have gained nothing."""
+        """Take note of a round; whether too many in a row have gained nothing, or numbers have overflowed."""
+        if not np.isfinite(objective):
+            return True
         now = np.array(distances)
         best = np.full(now.size, np.inf) if self.best is None else self.best
-        fallen = not objective >= self.lowest - self.progress * abs(objective)
+        fallen = objective < self.lowest - self.progress * abs(objective)
         self.waited = 0 if fallen or (now < 0.95 * best).any() else self.waited + 1
         self.best, self.lowest = np.minimum(best, now), min(self.lowest, objective)
         return self.waited > PATIENCE
