@@ -116,6 +116,9 @@ class NewtonInABox:
     def expansion(self):
         return self.F.copy()
 
+    def facts(self):
+        return {"sets": len(self.sets)}
+
 
 def data(n=300, seed=0):
     random = np.random.default_rng(seed)
