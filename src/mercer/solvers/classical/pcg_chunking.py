@@ -74,10 +74,12 @@ class ProjectedChunks(Chunks):
         face = Face(np.asarray(K, dtype=np.float64), parts, self.flat[V].copy(), self.gradient(V), self.groups)
         steps = 0
         for _ in range(MOST_STARTS * V.size):
-            if steps + 1 >= most or not face.open(aim):
+            if steps >= most or not face.open(aim):
                 break
             face.leap()
-            steps += 1 + face.descend(aim, most - steps)
+            steps += 1
+            if steps < most:
+                steps += face.descend(aim, most - steps)
         return steps, face.s
 
 

@@ -10,7 +10,8 @@ section 10.4.3, table 10.1):
 The largest scores alone may leave no way to move: all of them may lie on one side of h, and then the sum of their group
 holds them where they are.  A balanced set takes as many from the variables that want to rise as from those that want to
 fall, group by group, with h midway between the two thresholds, so that neither side is empty before the optimum, and
-always the two variables at the thresholds.
+always the two variables at the thresholds.  Without sums every variable can move, h is zero, and the one of largest
+gradient is always taken: the other two scores say nothing of how far it is from where it should be.
 """
 
 import numpy as np
@@ -57,8 +58,10 @@ def balanced(dual: ClassicalDual, size: int, score: str, usable: Mask | None = N
     _, _, lower, upper, _ = (part.ravel() for part in dual._program())
     up, down = upper - dual.flat, dual.flat - lower
     if dual.groups == 0:
+        worst = _largest(violation_scores(G, up, down, "gradient"), np.ones(G.size, dtype=np.bool_), 1)
         found = violation_scores(G, up, down, score)
-        return _largest(found, (found > 0) & (True if usable is None else usable), size)
+        others = _largest(found, (found > 0) & (True if usable is None else usable), size)
+        return np.concatenate((worst, others[others != worst[0]]))[:size]
     gaps = dual.extremes[:, 2] - dual.extremes[:, 0]
     open_groups = np.flatnonzero(gaps > 0)
     share = max(2, size // max(1, open_groups.size))

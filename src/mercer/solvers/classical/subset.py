@@ -8,11 +8,13 @@ where K_VR s_R = F_V - K_VV s_V comes from the outputs that are kept (Schoelkopf
 the labels corrected; Rifkin 2002, section 2.3.1).  What it falls by, the whole program falls by.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.errors import NotConverged
 from mercer.gram import Gram
 from mercer.kernels import Precomputed
 from mercer.problems.base import Problem
@@ -79,7 +81,9 @@ class SubsetDual(ClassicalDual):
         d = np.array([s[group == g].sum() for g in own])
         gram = Gram(Precomputed(), K)
         program = QuadraticProgram(gram, np.arange(V.size), lower, upper, coupled, ridge, groups, d)
-        found = catalogue.require(self.inner, program).solve(program, tol=INNER_GAP, start=s, max_iter=-1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConverged)  # what counts is how far the whole program falls
+            found = catalogue.require(self.inner, program).solve(program, tol=INNER_GAP, start=s)
         values = on_bounds(program, np.asarray(found.variables))
         before, after = program.objective(s), program.objective(values)
         return (max(1, min(found.iterations, most)), values) if after < before else (0, s)

@@ -1,0 +1,73 @@
+"""`solver=` reaches every registered solver from the machines, and refuses a mismatch with the reason and a remedy."""
+
+import numpy as np
+import pytest
+
+from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer.errors import InvalidInput
+from mercer.gram import Gram
+from mercer.kernels import Gaussian
+from mercer.losses import EpsilonInsensitive, Hinge
+from mercer.problems import NuClassification, NuRegression, OneClass, RegularisedRisk
+from mercer.solvers import catalogue, fitting
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(90, 3))
+LABELS = np.where(X[:, 0] + 0.4 * RNG.normal(size=90) > 0, "yes", "no")
+TARGETS = np.sin(2 * X[:, 0]) + 0.2 * RNG.normal(size=90)
+MACHINES = {
+    "SVC": (SVC, LABELS),
+    "SVR": (SVR, TARGETS),
+    "NuSVC": (NuSVC, LABELS),
+    "NuSVR": (NuSVR, TARGETS),
+    "OneClassSVM": (OneClassSVM, None),
+}
+
+GRAM = Gram(Gaussian(sigma=1.0), X)
+SIGNS = np.where(LABELS == "yes", 1.0, -1.0)
+STATED = {
+    "SVC": RegularisedRisk(GRAM, SIGNS, Hinge()),
+    "SVR": RegularisedRisk(GRAM, TARGETS, EpsilonInsensitive(0.1)),
+    "NuSVC": NuClassification(GRAM, SIGNS, 0.5),
+    "NuSVR": NuRegression(GRAM, TARGETS),
+    "OneClassSVM": OneClass(GRAM),
+}
+TAKERS = {machine: fitting(problem) for machine, problem in STATED.items()}
+
+
+@pytest.mark.parametrize("solver", catalogue.NAMES)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_machine_is_trained_by_the_solver_it_names_or_says_which_would(machine, solver):
+    kind, y = MACHINES[machine]
+    reference, asked = kind(tol=1e-5).fit(X, y), kind(solver=solver, tol=1e-5)
+    if solver not in TAKERS[machine]:
+        with pytest.raises(InvalidInput, match=rf"solver='{solver}' cannot take this problem: .*use solver="):
+            asked.fit(X, y)
+        return
+    found = asked.fit(X, y)
+    assert found.stopped_ == "converged"
+    # Few points go to the compiled form of decomposition.
+    assert found.solution_.solver.replace(" ", "_") in (solver, "pairs" if solver == "decomposition" else solver)
+    assert found.objective_ == pytest.approx(reference.objective_, rel=1e-4)
+    values = [m.predict(X) if y is TARGETS else m.decision_function(X) for m in (found, reference)]
+    assert np.abs(values[0] - values[1]).max() < 5e-3
+
+
+def test_several_classes_and_weights_reach_the_solver_too():
+    y = np.digitize(TARGETS, [-0.4, 0.4])
+    weights = RNG.integers(1, 4, size=90).astype(float)
+    one = SVC(solver="osuna", tol=1e-5).fit(X, y, sample_weight=weights)
+    other = SVC(tol=1e-5).fit(X, y, sample_weight=weights)
+    assert np.abs(one.decision_function(X) - other.decision_function(X)).max() < 1e-2
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-4)
+
+
+def test_a_basis_is_refused_by_solvers_of_sums_with_the_name_of_one_that_takes_it():
+    machine = SVR(solver="svmlight", basis=lambda points: points[:, :1])
+    with pytest.raises(InvalidInput, match=r"solver='svmlight' cannot take this problem.*use solver='interior_point'"):
+        machine.fit(X, TARGETS)
+
+
+def test_a_memory_budget_bounds_the_rows_that_are_kept():
+    found = SVC(solver="svmlight", memory="300 KiB").fit(X, LABELS)
+    assert found.stopped_ == "converged"
