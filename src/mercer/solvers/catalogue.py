@@ -30,6 +30,7 @@ MODULES = {
     "irwls": "descent.irwls",
     "sor": "descent.sor",
     "adatron": "descent.adatron",
+    "tuples": "classical.tuples",
 }
 NAMES = tuple(MODULES)
 

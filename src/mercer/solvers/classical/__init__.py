@@ -7,6 +7,8 @@ float64 and states the certificate.  What they share is written once:
     row_cache.py       rows of the kernel matrix under a byte budget, least recently used leave first; counters
     element_cache.py   single kernel values under a byte budget; counters
     dual.py            variables, gradient, thresholds, outputs F = K c updated from differences, shrinking, `descend`
+    signed.py          variables with a kink, so that classification and regression are one; the exact step on a pair
+    steps.py           that step in compiled code on rows that are held; signed_dual.py runs loops of it
     shrinking.py       look counts and sticky flags: which variables stay at their bound for now
     working_set.py     a few variables at a time, by any inner solver
     ../quadratic/analytic_step.py   the steps on one and on two variables
