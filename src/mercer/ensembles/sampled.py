@@ -37,7 +37,8 @@ class BankedEnsemble(Ensemble):
     @property
     def members_(self) -> list[Any]:
         """The fitted machines; those that share a kernel matrix take kernel values, see `member_outputs`."""
-        return self._parts()
+        check_is_fitted(self)
+        return list(self.bank_.machines)
 
     @property
     def plan_(self) -> FitPlan:

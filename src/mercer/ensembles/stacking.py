@@ -90,11 +90,6 @@ class Stacking(SampledEnsemble):
         final = getattr(self, "final_", None)
         return super()._parts() + ([final] if hasattr(final, "objective_") else [])
 
-    @property
-    def members_(self) -> list[Any]:
-        """The fitted machines; those that share a kernel matrix take kernel values, see `member_outputs`."""
-        return super()._parts()
-
     def _state(self) -> State:
         learnt: State = {"scales_": Values(("columns",)), "member_outputs_": Values(("rows", "columns"))}
         return {**super()._state(), **learnt, "loo_member_errors_": Values(("members",))}
