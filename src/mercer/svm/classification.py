@@ -329,8 +329,9 @@ class SVC(Classifier):
     multiclass : "ovo", one machine for each pair of classes, or "ovr", one for each class.
     approximation : None for the exact machine, a low-rank kernel such as Nystrom(2000) from `mercer.lowrank`, or "auto"
         to let size and memory decide.
-    solver : "decomposition", "interior_point" (small problems, or an approximation; high accuracy), "linear_dual" (an
-        approximation of many points, or a linear kernel, dense or CSR points), or "auto".
+    solver : "auto", "decomposition", "interior_point" (small problems, or an approximation; high accuracy),
+        "linear_dual" (an approximation of many points, or a linear kernel, dense or CSR points), or any other name of
+        `mercer.solvers.available()` that accepts the problem.
     memory : bytes, or text such as "512 MiB", for kernel values; goes before `cache_size`.
     precision : of kernel values, "float32" or "float64"; "auto" decides by their number and the error they may cause.
     gap_tol : stop at this relative duality gap instead of at `tol`.
