@@ -171,7 +171,7 @@ def test_classes_are_fitted_as_signs_and_decided_by_votes_where_asked():
     found = CoupledEnsemble(base, members=4, nu=0.1, random_state=0).fit(X, np.array(["no", "yes"])[y])
     same = CoupledEnsemble(LSSVR(20.0, kernel=KERNEL), members=4, nu=0.1, parts=found.parts_, coupling_size=120)
     places = CoupledEnsemble(base, members=4, nu=0.1, parts=found.parts_, coupling_size=120).fit(X, y)
-    np.testing.assert_allclose(places.decision_function(X), same.fit(X, 2.0 * y - 1.0).predict(X), atol=1e-9)
+    np.testing.assert_allclose(places.decision_function(X), same.fit(X, 2.0 * y - 1.0).predict(X), atol=1e-8)
     assert found.score(X, np.array(["no", "yes"])[y]) > 0.9
     voting = CoupledEnsemble(base, members=5, nu=0.1, outputs="decisions", random_state=0).fit(X, y)
     votes = np.where(voting.member_outputs(X)[:, :, 0] > 0, 1.0, -1.0).mean(axis=0)

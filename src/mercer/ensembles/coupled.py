@@ -112,8 +112,9 @@ class CoupledEnsemble(Ensemble):
 
     Attributes
     ----------
-    points_ : the training points of positive weight; parts_ (n,) the member of each.
-    coefficients_ : (n, q, k) of the members over all points.
+    parts_ : the member of each row of positive weight.
+    points_ : the distinct points (n, d) of positive weight, in an order of their own; coefficients_ (n, q, k) of the
+        members over them.
     weights_ : (q,) of the members; support_models_ how many are not zero.
     C_ : (q,) of the members; kernel_ their kernel, or the list of them.
     fit_value_ : what the members would minimise alone, at the solution; disagreement_ the mean squared difference of
@@ -176,11 +177,13 @@ class CoupledEnsemble(Ensemble):
         if data.kind != "features":
             raise InvalidInput("coupled members share basis points: give features, not a kernel matrix or objects")
         random = self._generator()
-        self.parts_ = self._dealt(data, random)
+        everywhere = np.ones(size(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        dealt = self._dealt(data, everywhere, random)
+        self.parts_ = dealt[data.point]
         L = self._graph()
         places = self._coupling_points(data, unlabelled, random)
         with threads.limit(self.n_jobs), threads.blas_threads(data.n), watching(self, X, y, self.max_time) as monitor:
-            members = self._members(data, L)
+            members = self._members(data, dealt, L)
             problem = self._problem(data, members, L, places)
             solution = self._solved(problem, monitor)
             self._keep(data, members, problem, solution)
@@ -188,8 +191,8 @@ class CoupledEnsemble(Ensemble):
         self.stopped_ = warn_if_stopped([solution], self.max_iter, self.max_time)
         return self
 
-    def _dealt(self, data: Data, random: np.random.Generator) -> Index:
-        """The member (n,) of each point."""
+    def _dealt(self, data: Data, sample_weight: Array, random: np.random.Generator) -> Index:
+        """The member (n,) of each point; weights are those of the rows handed to `fit`."""
         q = self.members
         if self.parts is None:
             if q > data.n:
@@ -200,10 +203,13 @@ class CoupledEnsemble(Ensemble):
                     found[sample.rows] = j
             return found
         given = np.asarray(self.parts)
-        given = given if data.kept is None else given[data.kept]
-        if given.shape != (data.n,) or not np.array_equal(np.unique(given), np.arange(q)):
+        if given.shape != (len(sample_weight),):
+            raise InvalidInput(f"parts must name the member of each of the {len(sample_weight)} points")
+        found = np.zeros(data.n, dtype=given.dtype)
+        found[data.point[::-1]] = given[sample_weight > 0.0][::-1]  # of copies the first decides
+        if not np.array_equal(np.unique(found), np.arange(q)):
             raise InvalidInput(f"parts must name one of the members 0 to {q - 1} for each point, and all of them")
-        return given.astype(np.intp)
+        return found.astype(np.intp)
 
     def _graph(self) -> Array:
         """The Laplacian of the graph, which for one member has no edge."""
@@ -223,7 +229,7 @@ class CoupledEnsemble(Ensemble):
         X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
         return random.uniform(X.min(axis=0), X.max(axis=0), (count, X.shape[1]))
 
-    def _members(self, data: Data, L: Array) -> list[Member]:
+    def _members(self, data: Data, dealt: Index, L: Array) -> list[Member]:
         """Rows, basis, kernel and ridge of every member, those that it chooses itself included."""
         q, bases = self.members, self._bases
         if len(bases) not in (1, q) or not all(isinstance(base, LeastSquaresMachine) for base in bases):
@@ -233,7 +239,7 @@ class CoupledEnsemble(Ensemble):
         if self.bases == "neighbours":
             of_ring = isinstance(self.graph, str) and self.graph == "chain" and q > 2
             near |= (laplacian("ring", q) if of_ring else L) != 0.0
-        rows = [np.flatnonzero(self.parts_ == j) for j in range(q)]
+        rows = [np.flatnonzero(dealt == j) for j in range(q)]
         Y = targets_of(data, self._columns)
         weights = np.ones(data.n) if data.weights is None else data.weights
         found = []
@@ -317,8 +323,9 @@ class CoupledEnsemble(Ensemble):
         else:
             self.weights_ = (combining.affine if self.weights == "affine" else combining.convex)(S, self.ridge)
         if left_out:
-            self.loo_outputs_ = combining.weighted(F, self.weights_)
-            self.loo_error_ = self._error(self.loo_outputs_, data.y, data.weights)
+            found = combining.weighted(F, self.weights_)
+            self.loo_outputs_ = found[data.point]
+            self.loo_error_ = self._error(found, data.y, data.weights)
             self.loo_member_errors_ = np.array([self._error(f, data.y, data.weights) for f in F])
 
     def _left_out(self, data: Data, members: list[Member], problem: CoupledMembers, A: Array) -> Array:
@@ -345,7 +352,7 @@ class CoupledEnsemble(Ensemble):
     def _state(self) -> State:
         return {
             **super()._state(),
-            "parts_": Values(("points",), "i8"),
+            "parts_": Values(("rows",), "i8"),
             "coefficients_": Values(("points", "members", "outputs")),
             "weights_": Values(("members",)),
             "C_": Values(("members",)),

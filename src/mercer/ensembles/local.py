@@ -24,6 +24,7 @@ from mercer.ensembles.base import Array, Data, Ensemble, Index, outputs_of
 from mercer.ensembles.cells import RULES, Cells, CellTree, grow
 from mercer.ensembles.members import Job, Progress
 from mercer.errors import Advice, InvalidInput
+from mercer.machine.arguments import take
 from mercer.machine.callbacks import watching
 from mercer.machine.fitted_state import State, Values
 from mercer.machine.outcome import StoppedEarly, common_kernel, common_outcome
@@ -87,7 +88,7 @@ class LocalMachines(Ensemble):
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LocalMachines":
         """Train on points X (n, d), dense or CSR, and targets y (n,); `sample_weight` (n,) goes to the machines."""
-        data = self._data(X, y, sample_weight)
+        data = self._rows(X, y, sample_weight)
         if data.kind != "features":
             raise InvalidInput("cells are parts of a space of features: a kernel matrix or objects have none")
         if data.weights is not None and not has_fit_parameter(self._first, "sample_weight"):
@@ -119,7 +120,7 @@ class LocalMachines(Ensemble):
 
         def job(j: int) -> Job:
             weights = None if data.weights is None else data.weights[rows[j]]
-            return Job(self._first, data.take(rows[j]), data.y[rows[j]], weights, self._columns, None, False)
+            return Job(self._first, take(data.X, rows[j]), data.y[rows[j]], weights, self._columns, None, False)
 
         progress = Progress(monitor)
         with warnings.catch_warnings(), threads.one_blas_thread():
