@@ -31,7 +31,15 @@ if TYPE_CHECKING:
         tuned,
     )
     from mercer.data import Dataset, Standardise
-    from mercer.ensembles import AdaBoost, Bagging, Committee, MixtureOfExperts, Stacking
+    from mercer.ensembles import (
+        AdaBoost,
+        Bagging,
+        Committee,
+        CoupledEnsemble,
+        LocalMachines,
+        MixtureOfExperts,
+        Stacking,
+    )
     from mercer.gram import Gram
     from mercer.kernels import (
         ANOVA,
@@ -95,7 +103,7 @@ __version__ = "0.1.0"
 # Room -> the public names that are loaded from it.
 _NAMES = {
     "data": "Dataset Standardise",
-    "ensembles": "AdaBoost Bagging Committee MixtureOfExperts Stacking",
+    "ensembles": "AdaBoost Bagging Committee CoupledEnsemble LocalMachines MixtureOfExperts Stacking",
     "gram": "Gram",
     "kernels": (
         "ANOVA AdditiveChiSquare BSpline ChiSquare CompactGaussian Constant Cosine Custom Exponential Gaussian "
@@ -117,16 +125,16 @@ _HOME = {name: f"mercer.{room}" for room, names in _NAMES.items() for name in na
 
 __all__ = [
     "ANOVA", "LSSVC", "LSSVR", "SVC", "SVR", "AdaBoost", "AdditiveChiSquare", "BSpline", "Bagging",
-    "BredensteinerBennettSVC", "ChiSquare", "Committee", "CompactGaussian", "Constant", "Cosine",
-    "CrammerSingerSVC", "Custom", "Dataset", "Exponential", "FixedSize", "Gaussian", "Gram",
-    "HistogramIntersection", "IncompleteCholesky", "Kernel", "KernelFeatures", "KernelLogistic", "KernelPCA",
-    "Laplacian", "LeeLinWahbaSVC", "Linear", "LocallyStationary", "Log", "Matern", "MixtureOfExperts", "Multilabel",
-    "Multiquadric", "Normalised", "NuSVC", "NuSVR", "Nystrom", "OneClassSVM", "OnlineNovelty", "OnlineSVC",
-    "OnlineSVR", "OrthogonalFourier", "OutputCode", "Periodic", "Polynomial", "Power", "Precomputed",
-    "RandomFourier", "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid", "Spectrum", "Spline", "Stacking",
-    "Standardise", "ThinPlate", "TunedSVC", "TunedSVR", "Wendland", "WestonWatkinsSVC", "__version__", "data",
-    "ensembles", "errors", "gram", "kernels", "least_squares", "losses", "lowrank", "models", "multiclass",
-    "online", "problems", "selection", "show_versions", "solvers", "svm", "transformers", "tune", "tuned",
+    "BredensteinerBennettSVC", "ChiSquare", "Committee", "CompactGaussian", "Constant", "Cosine", "CoupledEnsemble",
+    "CrammerSingerSVC", "Custom", "Dataset", "Exponential", "FixedSize", "Gaussian", "Gram", "HistogramIntersection",
+    "IncompleteCholesky", "Kernel", "KernelFeatures", "KernelLogistic", "KernelPCA", "Laplacian", "LeeLinWahbaSVC",
+    "Linear", "LocalMachines", "LocallyStationary", "Log", "Matern", "MixtureOfExperts", "Multilabel", "Multiquadric",
+    "Normalised", "NuSVC", "NuSVR", "Nystrom", "OneClassSVM", "OnlineNovelty", "OnlineSVC", "OnlineSVR",
+    "OrthogonalFourier", "OutputCode", "Periodic", "Polynomial", "Power", "Precomputed", "RandomFourier",
+    "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid", "Spectrum", "Spline", "Stacking", "Standardise",
+    "ThinPlate", "TunedSVC", "TunedSVR", "Wendland", "WestonWatkinsSVC", "__version__", "data", "ensembles", "errors",
+    "gram", "kernels", "least_squares", "losses", "lowrank", "models", "multiclass", "online", "problems", "selection",
+    "show_versions", "solvers", "svm", "transformers", "tune", "tuned",
 ]  # fmt: skip
 _ROOMS = frozenset(__all__) - _HOME.keys() - {"__version__"}
 

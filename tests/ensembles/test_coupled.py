@@ -66,7 +66,9 @@ def by_hand(X, y, places, parts, nu, C=20.0, edges=None, weights=None, bases=Non
 def test_a_ring_is_one_least_squares_problem(nu, solver):
     X, y = curve()
     Z, _ = curve(15, 1)
-    found = CoupledEnsemble(BASE, members=5, nu=nu, solver=solver, tol=1e-13).fit(X, y, unlabelled=Z)
+    found = CoupledEnsemble(LSSVR(20.0, kernel=KERNEL, tol=1e-13), members=5, nu=nu, solver=solver).fit(
+        X, y, unlabelled=Z
+    )
     outputs, value = by_hand(X, y, Z, found.parts_, nu)
     np.testing.assert_allclose(found.member_outputs(X)[:, :, 0], outputs, atol=2e-6)
     assert found.objective_ == pytest.approx(value, rel=1e-9)
@@ -173,7 +175,7 @@ def test_classes_are_fitted_as_signs_and_decided_by_votes_where_asked():
     places = CoupledEnsemble(base, members=4, nu=0.1, parts=found.parts_, coupling_size=120).fit(X, y)
     np.testing.assert_allclose(places.decision_function(X), same.fit(X, 2.0 * y - 1.0).predict(X), atol=1e-8)
     assert found.score(X, np.array(["no", "yes"])[y]) > 0.9
-    voting = CoupledEnsemble(base, members=5, nu=0.1, outputs="decisions", random_state=0).fit(X, y)
+    voting = CoupledEnsemble(base, members=5, nu=0.1, summed="decisions", random_state=0).fit(X, y)
     votes = np.where(voting.member_outputs(X)[:, :, 0] > 0, 1.0, -1.0).mean(axis=0)
     np.testing.assert_allclose(voting.decision_function(X), votes)
     np.testing.assert_array_equal(voting.predict(X), (votes > 0).astype(int))
@@ -242,7 +244,9 @@ def test_negative_coupling_is_refused_where_there_is_no_minimum():
 def test_a_limit_of_steps_ends_with_a_gap_and_a_warning():
     X, y = curve()
     with pytest.warns(NotConverged):
-        found = CoupledEnsemble(BASE, members=4, nu=50.0, solver="conjugate_gradient", max_iter=1).fit(X, y)
+        found = CoupledEnsemble(
+            LSSVR(20.0, kernel=KERNEL, max_iter=1), members=4, nu=50.0, solver="conjugate_gradient"
+        ).fit(X, y)
     best = CoupledEnsemble(BASE, members=4, nu=50.0, parts=found.parts_).fit(X, y)
     assert found.stopped_ == "iterations"
     assert found.gap_ > 0.0
@@ -274,7 +278,7 @@ def test_what_cannot_be_coupled_is_refused():
     with pytest.raises(InvalidInput, match="factorised system"):
         CoupledEnsemble(BASE, members=3, solver="conjugate_gradient", weights="affine").fit(X, y)
     with pytest.raises(BudgetTooSmall, match="take more members"):
-        CoupledEnsemble(BASE, members=3, memory=10_000).fit(X, y)
+        CoupledEnsemble(LSSVR(kernel=KERNEL, memory=10_000), members=3).fit(X, y)
 
 
 def test_a_sweep_gives_every_nu_the_same_splits():

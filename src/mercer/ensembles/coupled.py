@@ -34,9 +34,8 @@ from mercer.kernels import Kernel
 from mercer.least_squares import LSSVC
 from mercer.least_squares.machine import LeastSquaresMachine
 from mercer.machine.arguments import prediction_data, take
-from mercer.machine.base import KernelMachine
 from mercer.machine.callbacks import watching
-from mercer.machine.fitted_state import State, Values
+from mercer.machine.fitted_state import Number, State, Values
 from mercer.machine.outcome import FitPlan, warn_if_stopped
 from mercer.problems.coupled import GRAPHS, CoupledMembers, laplacian, laplacian_of
 from mercer.resources import budget, show
@@ -48,34 +47,28 @@ COUPLING = ("training", "uniform")
 ELIMINATED_UP_TO = 3000  # unknowns of a member, or of a graph that is no ring or chain, that are still factorised
 
 
-@dataclass(frozen=True, eq=False)
 class Together:
-    """All members as one trained thing, with one certificate."""
+    """All members as one trained thing, with one certificate, as `SVC` has it."""
 
-    solution_: Solution
     kernel_: Any
+    solution_: Solution
+    objective_: float
+    dual_objective_: float
+    gap_: float
+    n_iter_: int
+    history_: Any
+    stopped_: str
     solver_: str
     plan_: FitPlan
 
-    @property
-    def objective_(self) -> float:
-        """Primal value."""
-        return self.solution_.primal
-
-    @property
-    def dual_objective_(self) -> float:
-        """Lower bound."""
-        return self.solution_.dual
-
-    @property
-    def gap_(self) -> float:
-        """Difference of the two."""
-        return self.solution_.gap
-
-    @property
-    def n_iter_(self) -> int:
-        """Steps of conjugate gradients, 1 for an elimination."""
-        return self.solution_.iterations
+    @classmethod
+    def of(cls, solution: Solution, kernel: Any, plan: FitPlan) -> "Together":
+        """What a solution says."""
+        found = cls()
+        found.kernel_, found.solution_, found.plan_, found.solver_ = kernel, solution, plan, plan.solver
+        found.objective_, found.dual_objective_, found.gap_ = solution.primal, solution.dual, solution.gap
+        found.n_iter_, found.history_, found.stopped_ = solution.iterations, solution.history, solution.stopped
+        return found
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -88,6 +81,8 @@ class CoupledEnsemble(Ensemble):
         them gives each member its own.  C="loo", a list of C, and a width "loo" are chosen by each member before it is
         coupled, by its exact leave-one-out error.  C is the weight of the squared errors against half the squared
         coefficients, not against the norm of the function, and there is no bias: it is not the C of the base alone.
+        tol, max_iter, max_time, memory and precision are those of the base (of the first): relative gap, steps and
+        seconds of conjugate gradients, bytes for kernel values and factors, and in what kernel values are computed.
     members : how many.
     nu : strength of the coupling; 0 couples nothing.  Negative values drive members apart, and are refused where the
         problem has no minimum left.
@@ -99,12 +94,10 @@ class CoupledEnsemble(Ensemble):
         the box around them.
     coupling_size : how many, a number or a share of the training points.
     weights : "equal", "affine" or "convex" (see `Committee`).
-    outputs : "values" sums the members' outputs, "decisions" their decisions +-1 (classes).
+    summed : "values" sums the members' outputs, "decisions" their decisions +-1 (classes).
     errors : what weights are learnt from: "leave_one_out" (exact) or "training" outputs.
     ridge : share of the mean diagonal added to the matrix of error products.
     solver : "elimination", "conjugate_gradient" or "auto".
-    tol : relative gap of the system; max_iter steps of conjugate gradients, -1: no limit; max_time seconds of them.
-    memory : bytes, or text such as "2 GiB", for kernel values and factors; None is a quarter of what is free.
     random_state : seed of parts and coupling points.
     verbose : print a line for every step of the solver.
     n_jobs : threads (None: all).
@@ -120,7 +113,7 @@ class CoupledEnsemble(Ensemble):
     fit_value_ : what the members would minimise alone, at the solution; disagreement_ the mean squared difference of
         two neighbours on the coupling points.
     loo_outputs_, loo_error_, loo_member_errors_ : at training points whose target is left out (errors="leave_one_out"
-        and a system solved by elimination), exact for given weights, C and kernel.
+        and a system solved by elimination, else None and NaN), exact for given weights, C and kernel.
     classes_ : the labels of a classifier.
     objective_, dual_objective_, gap_ : of all members together; the dual value is a lower bound.
     solver_, solution_, history_, n_iter_, stopped_, plan_ : as in `LSSVC`.
@@ -135,14 +128,10 @@ class CoupledEnsemble(Ensemble):
     coupling: str = "training"
     coupling_size: float = 0.1
     weights: str = "equal"
-    outputs: str = "values"
+    summed: str = "values"
     errors: str = "leave_one_out"
     ridge: float = 1e-6
     solver: str = "auto"
-    tol: float = 1e-8
-    max_iter: int = -1
-    max_time: float | None = None
-    memory: int | str | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Ensemble._parameter_constraints,
@@ -154,11 +143,10 @@ class CoupledEnsemble(Ensemble):
         "coupling": [StrOptions(set(COUPLING))],
         "coupling_size": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0.0, 1.0, closed="right")],
         "weights": [StrOptions(set(WEIGHTS) - {"bayesian"})],
-        "outputs": [StrOptions({"values", "decisions"})],
+        "summed": [StrOptions({"values", "decisions"})],
         "errors": [StrOptions({"leave_one_out", "training"})],
         "ridge": [Interval(Real, 0.0, None, closed="left")],
         "solver": [StrOptions({"auto", *coupled.SOLVERS})],
-        **{name: KernelMachine._parameter_constraints[name] for name in ("tol", "max_iter", "max_time", "memory")},
     }
 
     @property
@@ -182,13 +170,20 @@ class CoupledEnsemble(Ensemble):
         self.parts_ = dealt[data.point]
         L = self._graph()
         places = self._coupling_points(data, unlabelled, random)
-        with threads.limit(self.n_jobs), threads.blas_threads(data.n), watching(self, X, y, self.max_time) as monitor:
+        first = self._first
+        watched = self if self.verbose or "_skl_callbacks" in vars(self) else first  # whichever is asked to speak
+        with (
+            threads.limit(self.n_jobs),
+            threads.blas_threads(data.n),
+            watching(watched, X, y, first.max_time) as monitor,
+        ):
             members = self._members(data, dealt, L)
             problem = self._problem(data, members, L, places)
-            solution = self._solved(problem, monitor)
-            self._keep(data, members, problem, solution)
+            method, reason = self._method(problem)
+            solution = coupled.solve(problem, tol=first.tol, monitor=monitor, method=method, max_iter=first.max_iter)
+            self._keep(data, members, problem, solution, reason)
             self._weigh(data, members, problem, solution.coefficients)
-        self.stopped_ = warn_if_stopped([solution], self.max_iter, self.max_time)
+        self.stopped_ = warn_if_stopped([solution], first.max_iter, first.max_time)
         return self
 
     def _dealt(self, data: Data, sample_weight: Array, random: np.random.Generator) -> Index:
@@ -249,21 +244,19 @@ class CoupledEnsemble(Ensemble):
         return found
 
     def _problem(self, data: Data, members: list[Member], L: Array, places: Any) -> CoupledMembers:
-        m = size(places)
-        taken = 8 * sum((len(one.rows) + m) * len(one.basis) + 2 * len(one.basis) ** 2 for one in members)
-        if taken > budget(self.memory):
+        taken, allowed = _bytes(members, size(places)), budget(self._first.memory)
+        if taken > allowed:
             raise BudgetTooSmall(
                 f"kernel values and factors of {len(members)} members take {show(taken)}, and memory allows "
-                f"{show(budget(self.memory))}: take more members, or fewer coupling points"
+                f"{show(allowed)}: take more members, or fewer coupling points"
             )
-        self._taken = taken
         Y = targets_of(data, self._columns)
         weights = np.ones(data.n) if data.weights is None else data.weights
         return CoupledMembers(
-            [one.values(data.X, one.rows) for one in members],
+            [one.at(data.X, take(data.X, one.rows)) for one in members],
             [Y[one.rows] for one in members],
             [weights[one.rows] for one in members],
-            [one.columns(data.X).values(places) for one in members],
+            [one.at(data.X, places) for one in members],
             np.array([1.0 / one.C for one in members]),
             L,
             float(self.nu),
@@ -279,15 +272,13 @@ class CoupledEnsemble(Ensemble):
             return "elimination", f"a {shape} whose largest block has {largest} unknowns"
         return "conjugate_gradient", f"a block of {largest} unknowns costs more to factorise than products with it"
 
-    def _solved(self, problem: CoupledMembers, monitor: Monitor) -> Solution:
-        method, self._reason = self._method(problem)
-        return coupled.solve(problem, tol=self.tol, monitor=monitor, method=method, max_iter=self.max_iter)
-
-    def _keep(self, data: Data, members: list[Member], problem: CoupledMembers, solution: Solution) -> None:
+    def _keep(
+        self, data: Data, members: list[Member], problem: CoupledMembers, solution: Solution, reason: str
+    ) -> None:
         """The expansions of all members, their certificate and their agreement."""
         A = solution.coefficients
         self.points_ = data.X
-        self.coefficients_ = np.zeros((data.n, len(members), A.shape[1]))
+        self._coefficients = np.zeros((data.n, len(members) * A.shape[1]))  # a file holds no more than two axes
         for j, one in enumerate(members):
             self.coefficients_[one.basis, j] = A[problem.part(j)]
         kernels = [one.kernel for one in members]
@@ -297,14 +288,17 @@ class CoupledEnsemble(Ensemble):
         edges = float(np.trace(problem.laplacian)) / 2.0
         pairs = edges * len(problem.coupled[0]) * A.shape[1]
         self.disagreement_ = problem.disagreement(A) / pairs if pairs else 0.0
-        reason = f"{solution.solver}: {self._reason}"
-        memory = "a quarter of what is free" if self.memory is None else str(self.memory)
+        reason = f"{solution.solver}: {reason}"
+        first = self._first
+        memory = "a quarter of what is free" if first.memory is None else str(first.memory)
         storage = (
             f"the kernel matrix is held in blocks, {len(members)} members of up to "
-            f"{int(np.diff(problem.borders).max())} basis points: {show(self._taken)} with their factors"
+            f"{int(np.diff(problem.borders).max())} basis points: {show(_bytes(members, len(problem.coupled[0])))} with their factors"
         )
-        plan = FitPlan(reason, 1, "exact: every member expands over its basis", memory, "float64", "cpu", storage)
-        self.together_ = Together(solution, self.kernel_, reason, plan)
+        plan = FitPlan(
+            reason, 1, "exact: every member expands over its basis", memory, members[0].precision, "cpu", storage
+        )
+        self.together_ = Together.of(solution, self.kernel_, plan)
 
     def _weigh(self, data: Data, members: list[Member], problem: CoupledMembers, A: Array) -> None:
         """The second layer, and the errors of targets left out."""
@@ -322,6 +316,8 @@ class CoupledEnsemble(Ensemble):
             self.weights_ = np.full(q, 1.0 / q)
         else:
             self.weights_ = (combining.affine if self.weights == "affine" else combining.convex)(S, self.ridge)
+        self.loo_outputs_ = self.loo_member_errors_ = None
+        self.loo_error_ = float("nan")
         if left_out:
             found = combining.weighted(F, self.weights_)
             self.loo_outputs_ = found[data.point]
@@ -333,7 +329,8 @@ class CoupledEnsemble(Ensemble):
         factor = coupled.factorised(problem)
         F = np.empty((len(members), data.n, A.shape[1]))
         for j, own in enumerate(members):
-            at = [one.values(data.X, own.rows) for one in members]
+            places = take(data.X, own.rows)
+            at = [one.at(data.X, places) for one in members]
             F[:, own.rows] = coupled.left_out(problem, A, factor, j, at)
         return F
 
@@ -342,6 +339,11 @@ class CoupledEnsemble(Ensemble):
     def _parts(self) -> list[Any]:
         check_is_fitted(self)
         return [self.together_]
+
+    @property
+    def coefficients_(self) -> Array:
+        """Coefficients (n, q, k) of the members over the points."""
+        return self._coefficients.reshape(len(self._coefficients), self.members, -1)
 
     @property
     def support_models_(self) -> int:
@@ -353,9 +355,14 @@ class CoupledEnsemble(Ensemble):
         return {
             **super()._state(),
             "parts_": Values(("rows",), "i8"),
-            "coefficients_": Values(("points", "members", "outputs")),
+            "_coefficients": Values(("points", "columns")),
             "weights_": Values(("members",)),
             "C_": Values(("members",)),
+            "fit_value_": Number(),
+            "disagreement_": Number(),
+            "loo_outputs_": Values(("rows", "outputs"), optional=True),
+            "loo_error_": Number(),
+            "loo_member_errors_": Values(("members",), optional=True),
         }
 
     # Prediction ------------------------------------------------------------------------------------------------
@@ -367,18 +374,23 @@ class CoupledEnsemble(Ensemble):
     def _outputs(self, X: Any) -> Array:
         n, q, k = self.coefficients_.shape
         if isinstance(self.kernel_, Kernel):
-            columns = KernelColumns(self.kernel_, self.points_, memory=self.memory)
+            columns = KernelColumns(self.kernel_, self.points_, memory=self._first.memory)
             (found,) = columns.expand(X, [slice(0, n)], [self.coefficients_.reshape(n, q * k)])
             return np.ascontiguousarray(found.reshape(-1, q, k).transpose(1, 0, 2))
         outputs = []
         for j, kernel in enumerate(self.kernel_):
             used = np.flatnonzero(self.coefficients_[:, j].any(axis=1))
-            columns = KernelColumns(kernel, take(self.points_, used), memory=self.memory)
+            columns = KernelColumns(kernel, take(self.points_, used), memory=self._first.memory)
             outputs += columns.expand(X, [slice(0, len(used))], [self.coefficients_[used, j]])
         return np.stack(outputs)
 
     def _summed(self, F: Array) -> Array:
-        return combining.decisions(F) if self.outputs == "decisions" and self._classify else F
+        return combining.decisions(F) if self.summed == "decisions" and self._classify else F
 
     def _combined(self, X: Any) -> Array:
         return combining.weighted(self._summed(self._outputs(X)), self.weights_)
+
+
+def _bytes(members: list[Member], places: int) -> int:
+    """What kernel values and factors take."""
+    return 8 * sum((len(one.rows) + places) * len(one.basis) + 2 * len(one.basis) ** 2 for one in members)

@@ -27,20 +27,18 @@ WIDTHS = 8
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """Rows (g,) it is fitted to, rows (p,) of its basis functions, its kernel and its C."""
+    """Rows (g,) it is fitted to, rows (p,) of its basis functions, its kernel and its C; how values are computed."""
 
     rows: Index
     basis: Index
     kernel: Kernel
     C: float
+    precision: str
 
-    def columns(self, X: Any) -> KernelColumns:
-        """Its basis functions, of the training points X (n, d)."""
-        return KernelColumns(self.kernel, take(X, self.basis))
-
-    def values(self, X: Any, rows: Index) -> Array:
-        """Values (g, p) of its basis functions at some training points."""
-        return np.asarray(self.columns(X).values(take(X, rows)))
+    def at(self, X: Any, places: Any) -> Array:
+        """Values (m, p) of its basis functions, rows of the training points X (n, d), at m places."""
+        columns = KernelColumns(self.kernel, take(X, self.basis), self.precision)
+        return np.asarray(columns.values(places), dtype=np.float64)
 
 
 def member_of(base: Any, X: Any, rows: Index, basis: Index, Y: Array, weights: Array) -> Member:
@@ -49,12 +47,13 @@ def member_of(base: Any, X: Any, rows: Index, basis: Index, Y: Array, weights: A
     Targets Y (n, k) and weights (n,) are those of all points.
     """
     kernel: Kernel = base.kernel
+    precision = "float32" if base.precision == "float32" else "float64"
     chosen = isinstance(base.C, str) or np.ndim(base.C) > 0
     costs = COSTS if isinstance(base.C, str) else np.atleast_1d(np.asarray(base.C, dtype=np.float64))
     if not (np.isfinite(costs).all() and (costs > 0.0).all()):
         raise InvalidInput("C of a member must be positive and finite: without a ridge its coefficients are not unique")
     if not chosen and not kernel.placeholders:
-        return Member(rows, basis, kernel, float(costs[0]))
+        return Member(rows, basis, kernel, float(costs[0]), precision)
     kernels = [kernel]
     if kernel.placeholders:
         if set(kernel.placeholders) != {"sigma"}:
@@ -64,12 +63,12 @@ def member_of(base: Any, X: Any, rows: Index, basis: Index, Y: Array, weights: A
     root = np.sqrt(weights[rows])[:, None]
     best, choice = np.inf, (kernels[0], float(costs[0]))
     for one in kernels:
-        K = Member(rows, basis, one, 1.0).values(X, rows)
+        K = Member(rows, basis, one, 1.0, precision).at(X, take(X, rows))
         errors = left_out_errors(root * K, root * Y[rows], costs)
         at = int(np.argmin(errors))
         if errors[at] < best:
             best, choice = float(errors[at]), (one, float(costs[at]))
-    return Member(rows, basis, *choice)
+    return Member(rows, basis, *choice, precision)
 
 
 def left_out_errors(K: Array, Y: Array, costs: Array) -> Array:

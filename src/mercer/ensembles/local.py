@@ -165,9 +165,9 @@ class LocalMachines(Ensemble):
     def _state(self) -> State:
         return {
             **super()._state(),
-            "directions_": Values(("nodes", "features"), perhaps_empty=True),
-            "thresholds_": Values(("nodes",), perhaps_empty=True),
-            "children_": Values(("nodes", 2), "i8", perhaps_empty=True),
+            "directions_": Values(("nodes", "features")),
+            "thresholds_": Values(("nodes",)),
+            "children_": Values(("nodes", 2), "i8"),
             "sizes_": Values(("cells",), "i8"),
             "seen_": Values(("cells",), "i8"),
         }

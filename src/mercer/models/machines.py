@@ -17,7 +17,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.ensembles import AdaBoost, Bagging, Committee, MixtureOfExperts, Stacking
+from mercer.ensembles import (
+    AdaBoost,
+    Bagging,
+    Committee,
+    CoupledEnsemble,
+    LocalMachines,
+    MixtureOfExperts,
+    Stacking,
+)
 from mercer.ensembles.sampled import BankedEnsemble
 from mercer.errors import InvalidInput, ModelFileError
 from mercer.kernels import Kernel
@@ -32,7 +40,9 @@ from mercer.models.banks import (
     encode_labels_machines,
     refuse_other_points,
 )
+from mercer.models.cells import decode_cells, encode_cells
 from mercer.models.certificate import decode_certificate, encode_certificate
+from mercer.models.coupled import decode_coupled, encode_coupled
 from mercer.models.ensembles import decode_members, encode_members
 from mercer.models.expansion import decode_expansion, encode_expansion
 from mercer.models.fields import Draft, Stored, decode, encode
@@ -60,7 +70,7 @@ MACHINES = (
     *(SVC, NuSVC, SVR, NuSVR, OneClassSVM, LSSVC, LSSVR),
     *(CrammerSingerSVC, WestonWatkinsSVC, LeeLinWahbaSVC, BredensteinerBennettSVC, KernelLogistic),
     *(OutputCode, Multilabel, TunedSVC, TunedSVR, OnlineSVC, OnlineSVR, OnlineNovelty),
-    *(Bagging, Committee, Stacking, AdaBoost, MixtureOfExperts),
+    *(Bagging, Committee, Stacking, AdaBoost, MixtureOfExperts, CoupledEnsemble, LocalMachines),
 )
 REGISTRY: dict[str, type[Any]] = {kind.__name__: kind for kind in MACHINES}
 
@@ -96,6 +106,10 @@ def encode_machine(draft: Draft, machine: Any, solution: bool) -> None:
         encode_labels_machines(draft, machine, write)
     elif isinstance(machine, BankedEnsemble):
         encode_members(draft, machine, write)
+    elif isinstance(machine, LocalMachines):
+        encode_cells(draft, machine, write)
+    elif isinstance(machine, CoupledEnsemble):
+        encode_coupled(draft, machine, solution)
     elif isinstance(machine, TunedMachine):
         encode_search(draft.part("search"), machine.search_, machine.grid_)
         write(draft.part("best_estimator_"), machine.best_estimator_)
@@ -162,6 +176,10 @@ def decode_machine(stored: Stored, kinds: Sequence[type] = MACHINES) -> Any:
         decode_labels_machines(stored, machine, features, decode_machine)
     elif isinstance(machine, BankedEnsemble):
         decode_members(stored, machine, features, decode_machine)
+    elif isinstance(machine, LocalMachines):
+        decode_cells(stored, machine, features, decode_machine)
+    elif isinstance(machine, CoupledEnsemble):
+        decode_coupled(stored, machine, features)
     elif isinstance(machine, TunedMachine):
         _decode_tuned(stored, machine, features)
     if isinstance(machine, (OutputCode, Multilabel)):
