@@ -40,7 +40,6 @@ from mercer.machine.outcome import FitPlan, warn_if_stopped
 from mercer.problems.coupled import GRAPHS, CoupledMembers, laplacian, laplacian_of
 from mercer.resources import budget, show
 from mercer.solvers.linear import coupled
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 COUPLING = ("training", "uniform")
@@ -161,12 +160,11 @@ class CoupledEnsemble(Ensemble):
 
         `sample_weight` (n,) multiplies the squared error of a point.
         """
-        data = self._data(X, y, sample_weight)
+        data = self._data(X, y, sample_weight).merged()
         if data.kind != "features":
             raise InvalidInput("coupled members share basis points: give features, not a kernel matrix or objects")
         random = self._generator()
-        everywhere = np.ones(size(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        dealt = self._dealt(data, everywhere, random)
+        dealt = self._dealt(data, size(X), random)
         self.parts_ = dealt[data.point]
         L = self._graph()
         places = self._coupling_points(data, unlabelled, random)
@@ -186,8 +184,8 @@ class CoupledEnsemble(Ensemble):
         self.stopped_ = warn_if_stopped([solution], first.max_iter, first.max_time)
         return self
 
-    def _dealt(self, data: Data, sample_weight: Array, random: np.random.Generator) -> Index:
-        """The member (n,) of each point; weights are those of the rows handed to `fit`."""
+    def _dealt(self, data: Data, rows: int, random: np.random.Generator) -> Index:
+        """The member (n,) of each point; so many rows were handed to `fit`."""
         q = self.members
         if self.parts is None:
             if q > data.n:
@@ -198,10 +196,11 @@ class CoupledEnsemble(Ensemble):
                     found[sample.rows] = j
             return found
         given = np.asarray(self.parts)
-        if given.shape != (len(sample_weight),):
-            raise InvalidInput(f"parts must name the member of each of the {len(sample_weight)} points")
+        if given.shape != (rows,):
+            raise InvalidInput(f"parts must name the member of each of the {rows} points")
+        given = given if data.kept is None else given[data.kept]
         found = np.zeros(data.n, dtype=given.dtype)
-        found[data.point[::-1]] = given[sample_weight > 0.0][::-1]  # of copies the first decides
+        found[data.point[::-1]] = given[::-1]  # of copies the first decides
         if not np.array_equal(np.unique(found), np.arange(q)):
             raise InvalidInput(f"parts must name one of the members 0 to {q - 1} for each point, and all of them")
         return found.astype(np.intp)
@@ -291,9 +290,10 @@ class CoupledEnsemble(Ensemble):
         reason = f"{solution.solver}: {reason}"
         first = self._first
         memory = "a quarter of what is free" if first.memory is None else str(first.memory)
+        largest, taken = int(np.diff(problem.borders).max()), show(_bytes(members, len(problem.coupled[0])))
         storage = (
-            f"the kernel matrix is held in blocks, {len(members)} members of up to "
-            f"{int(np.diff(problem.borders).max())} basis points: {show(_bytes(members, len(problem.coupled[0])))} with their factors"
+            f"the kernel matrix is held in blocks, {len(members)} members of up to {largest} basis points: {taken} "
+            "with their factors"
         )
         plan = FitPlan(
             reason, 1, "exact: every member expands over its basis", memory, members[0].precision, "cpu", storage
