@@ -42,6 +42,7 @@ EXPECTED: dict[str, dict[str, str]] = {
     "OutputCode": {DENSE: DIGITS, SPARSE: DIGITS},
     "TunedSVC": {DENSE: FOLDS, SPARSE: FOLDS},
     "TunedSVR": {DENSE: FOLDS, SPARSE: FOLDS},
+    "TunedLogistic": {DENSE: FOLDS, SPARSE: FOLDS},
     "OnlineSVC": {DENSE: STEPS, SPARSE: STEPS},
     "OnlineSVR": {DENSE: STEPS, SPARSE: STEPS, "check_regressors_train": ONCE},
     "OnlineNovelty": {DENSE: STEPS, SPARSE: STEPS},

@@ -40,6 +40,7 @@ ENSEMBLES = ("AdaBoost", "Bagging", "Committee", "CoupledEnsemble", "MixtureOfEx
 OF_THE_PARTS = {
     "TunedSVC": {"warm_start", "approximation"},
     "TunedSVR": {"warm_start", "approximation"},
+    "TunedLogistic": {"warm_start", "approximation"},
     "OutputCode": set(PARAMETERS) - {"n_jobs", "random_state"},
     "Multilabel": set(PARAMETERS) - {"n_jobs"},
     **dict.fromkeys(ENSEMBLES, set(PARAMETERS) - {"n_jobs", "random_state", "verbose"}),
@@ -48,7 +49,7 @@ OF_THE_PARTS = {
 # Each point of a stream is seen once: no certificate, no set of points to reduce, and a weight is the length of a step.
 # What holds of them is in tests/online.
 STREAMS = {"OnlineSVC", "OnlineSVR", "OnlineNovelty"}
-DEFAULTS = {"TunedSVC": {"random_state": 0}, "TunedSVR": {"random_state": 0}}
+DEFAULTS = {name: {"random_state": 0} for name in ("TunedSVC", "TunedSVR", "TunedLogistic")}
 
 KERNEL = Gaussian(sigma=1.5)
 
@@ -85,6 +86,7 @@ CASES = [
     # The folds of a search are dealt out to points, not to copies.
     Case(mercer.TunedSVC(C=[0.1, 1.0, 10.0], sigma=[1.5], folds=2, tol=1e-7), exact=False),
     Case(mercer.TunedSVR(C=[0.1, 1.0, 10.0], sigma=[1.5], folds=2, tol=1e-7), exact=False),
+    Case(mercer.TunedLogistic(C=[0.1, 1.0, 10.0], sigma=[1.5], folds=2, tol=1e-7), exact=False),
     Case(mercer.OutputCode(mercer.SVC(kernel=KERNEL, tol=1e-7))),
     Case(mercer.OutputCode(mercer.LSSVC(kernel=KERNEL), code="ava")),
     Case(mercer.Multilabel(mercer.SVC(kernel=KERNEL, tol=1e-7))),

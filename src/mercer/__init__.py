@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from mercer.online import OnlineNovelty, OnlineSVC, OnlineSVR
     from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
     from mercer.transformers import KernelFeatures
-    from mercer.tuned import TunedSVC, TunedSVR, tune
+    from mercer.tuned import TunedLogistic, TunedSVC, TunedSVR, tune
     from mercer.versions import show_versions
 
 __version__ = "0.1.0"
@@ -118,7 +118,7 @@ _NAMES = {
     "online": "OnlineNovelty OnlineSVC OnlineSVR",
     "svm": "SVC SVR NuSVC NuSVR OneClassSVM",
     "transformers": "KernelFeatures",
-    "tuned": "TunedSVC TunedSVR tune",
+    "tuned": "TunedLogistic TunedSVC TunedSVR tune",
     "versions": "show_versions",
 }
 _HOME = {name: f"mercer.{room}" for room, names in _NAMES.items() for name in names.split()}
@@ -126,15 +126,16 @@ _HOME = {name: f"mercer.{room}" for room, names in _NAMES.items() for name in na
 __all__ = [
     "ANOVA", "LSSVC", "LSSVR", "SVC", "SVR", "AdaBoost", "AdditiveChiSquare", "BSpline", "Bagging",
     "BredensteinerBennettSVC", "ChiSquare", "Committee", "CompactGaussian", "Constant", "Cosine", "CoupledEnsemble",
-    "CrammerSingerSVC", "Custom", "Dataset", "Exponential", "FixedSize", "Gaussian", "Gram", "HistogramIntersection",
-    "IncompleteCholesky", "Kernel", "KernelFeatures", "KernelLogistic", "KernelPCA", "Laplacian", "LeeLinWahbaSVC",
-    "Linear", "LocalMachines", "LocallyStationary", "Log", "Matern", "MixtureOfExperts", "Multilabel", "Multiquadric",
-    "Normalised", "NuSVC", "NuSVR", "Nystrom", "OneClassSVM", "OnlineNovelty", "OnlineSVC", "OnlineSVR",
-    "OrthogonalFourier", "OutputCode", "Periodic", "Polynomial", "Power", "Precomputed", "RandomFourier",
-    "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid", "Spectrum", "Spline", "Stacking", "Standardise",
-    "ThinPlate", "TunedSVC", "TunedSVR", "Wendland", "WestonWatkinsSVC", "__version__", "data", "ensembles", "errors",
-    "gram", "kernels", "least_squares", "losses", "lowrank", "models", "multiclass", "online", "problems", "selection",
-    "show_versions", "solvers", "svm", "transformers", "tune", "tuned",
+    "CrammerSingerSVC", "Custom", "Dataset", "Exponential", "FixedSize", "Gaussian", "Gram",
+    "HistogramIntersection", "IncompleteCholesky", "Kernel", "KernelFeatures", "KernelLogistic", "KernelPCA",
+    "Laplacian", "LeeLinWahbaSVC", "Linear", "LocalMachines", "LocallyStationary", "Log", "Matern",
+    "MixtureOfExperts", "Multilabel", "Multiquadric", "Normalised", "NuSVC", "NuSVR", "Nystrom", "OneClassSVM",
+    "OnlineNovelty", "OnlineSVC", "OnlineSVR", "OrthogonalFourier", "OutputCode", "Periodic", "Polynomial", "Power",
+    "Precomputed", "RandomFourier", "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid", "Spectrum",
+    "Spline", "Stacking", "Standardise", "ThinPlate", "TunedLogistic", "TunedSVC", "TunedSVR", "Wendland",
+    "WestonWatkinsSVC", "__version__", "data", "ensembles", "errors", "gram", "kernels", "least_squares", "losses",
+    "lowrank", "models", "multiclass", "online", "problems", "selection", "show_versions", "solvers", "svm",
+    "transformers", "tune", "tuned",
 ]  # fmt: skip
 _ROOMS = frozenset(__all__) - _HOME.keys() - {"__version__"}
 

@@ -184,3 +184,19 @@ def test_the_same_seed_gives_the_same_model(heart: Path, finish: Finish) -> None
         assert finish("fit", "train.svm", "--machine", "svc", "--model", f"{name}.mercer", "--seed", "3")[0] == 0
     a, b = (load_model(f"{name}.mercer").machine for name in "ab")
     assert np.array_equal(a.dual_coef_, b.dual_coef_)
+
+
+def test_logistic_regression_is_tuned_trained_and_gives_probabilities(heart: Path, finish: Finish) -> None:
+    code, shown, errors = finish("tune", heart / "train.svm", "--machine", "logistic", "--json", "--folds", "3")
+    assert code == 0, errors
+    facts = json.loads(shown)
+    assert facts["score"]["log loss"] < 0.55
+    assert "--machine logistic" in facts["command"]
+    model = heart / "m.mercer"
+    words = ("fit", heart / "train.svm", "--machine", "logistic", "--C", "1", "--sigma", "4", "--model", model)
+    code, shown, errors = finish(*words)
+    assert code == 0, errors
+    assert "KernelLogistic" in shown
+    code, shown, _ = finish("predict", model, heart / "test.svm", "--proba")
+    assert code == 0
+    assert len(shown.splitlines()) >= 70

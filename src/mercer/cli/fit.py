@@ -47,7 +47,10 @@ def fit(
     epsilon: options.Epsilon = None,
     tune: Annotated[bool, typer.Option("--tune/--no-tune", help="Choose the parameters that are not given.")] = True,
     probability: Annotated[
-        bool, typer.Option("--probability", help="Also calibrate class probabilities, for predict --proba (svc).")
+        bool,
+        typer.Option(
+            "--probability", help="Also calibrate class probabilities, for predict --proba (svc; logistic has them)."
+        ),
     ] = False,
     target: options.Target = None,
     format: options.Format = None,
@@ -156,8 +159,8 @@ def facts_of(outcome: job.Outcome, source: Dataset) -> dict[str, Any]:
         "standardised": outcome.standardise is not None,
     }
     if outcome.task == "classification":
-        kept = getattr(outcome.machine, "probability", False)
-        facts["probabilities"] = "yes" if kept else "no; --machine svc --probability gives them to predict --proba"
+        kept = hasattr(outcome.machine, "predict_proba")
+        facts["probabilities"] = "yes" if kept else "no; --machine logistic gives them to predict --proba"
     if outcome.selection is not None:
         facts["leave-one-out" if outcome.choice.tuning == "loo" else "cross-validation"] = outcome.selection
     if outcome.estimate is not None:

@@ -167,7 +167,8 @@ def _trained(
         machine,
         standardise,
         train,
-        selection=machines.leave_one_out(machine, task, y) or machines.cross_validation(search, task),
+        selection=machines.leave_one_out(machine, task, y)
+        or machines.cross_validation(search, task, choice.machine == "logistic"),
         searching=searching if search is not None else None,
         interrupted=interrupted,
         imputes=setting.missing == "impute",

@@ -16,7 +16,8 @@ from mercer.planning import machine_for
 from mercer.problems.certificate import relative_gap
 
 TASKS: dict[str, Task] = {
-    "svc": "classification", "lssvc": "classification", "svr": "regression", "lssvr": "regression",
+    "svc": "classification", "lssvc": "classification", "logistic": "classification",
+    "svr": "regression", "lssvr": "regression",
 }  # fmt: skip
 CUSTOMARY = 10.0  # C where it is neither given nor chosen
 WIDE = ("gaussian", "laplacian", "exponential", "matern")  # kernels with a width
@@ -90,8 +91,8 @@ def choose(wish: Wish, task: Task, n: int, outputs: int = 1) -> Choice:
         reasons.append(why)
     if outputs > 1 and name != "lssvr":
         raise InvalidInput(f"--machine {name}: has several targets; only lssvr takes them")
-    if wish.probability and name != "svc":
-        raise InvalidInput("--probability needs a support vector classifier: use --machine svc")
+    if wish.probability and name not in ("svc", "logistic"):
+        raise InvalidInput("--probability needs a machine that has them: use --machine svc or logistic")
     known = wish.C is not None and (wish.sigma is not None or wish.kernel not in WIDE)
     if not wish.tune or known:
         reasons.append("its parameters are given" if known else "--no-tune: customary parameters are taken")
@@ -119,6 +120,7 @@ def build(wish: Wish, choice: Choice, X: Any, y: NDArray[Any], search_file: Path
     A cross-validation keeps what it has finished in the file `search_file`.
     """
     from mercer.least_squares import LSSVC, LSSVR
+    from mercer.multiclass import KernelLogistic
     from mercer.svm import SVC, SVR
 
     if choice.tuning == "cv":
@@ -128,6 +130,8 @@ def build(wish: Wish, choice: Choice, X: Any, y: NDArray[Any], search_file: Path
     cost: Any = wish.C if wish.C is not None else rule or CUSTOMARY
     if choice.machine in ("lssvc", "lssvr"):
         return (LSSVC if choice.machine == "lssvc" else LSSVR)(C=cost, **common)
+    if choice.machine == "logistic":
+        return KernelLogistic(C=cost, **common)
     if choice.machine == "svc":
         return SVC(C=cost, multiclass=wish.multiclass, probability=wish.probability, random_state=wish.seed, **common)
     spread = float(np.std(y)) or 1.0
@@ -137,7 +141,7 @@ def build(wish: Wish, choice: Choice, X: Any, y: NDArray[Any], search_file: Path
 
 def _searching(wish: Wish, choice: Choice, X: Any, search_file: Path | None) -> Any:
     """A support vector machine that is tuned by cross-validation; parameters that are given stay."""
-    from mercer.tuned import TunedSVC, TunedSVR
+    from mercer.tuned import TunedLogistic, TunedSVC, TunedSVR
 
     options: dict[str, Any] = {
         "kernel": kernel_of(wish, X, "median"),
@@ -150,6 +154,8 @@ def _searching(wish: Wish, choice: Choice, X: Any, search_file: Path | None) -> 
     }
     if choice.machine == "svc":
         return TunedSVC(probability=wish.probability, **options)
+    if choice.machine == "logistic":
+        return TunedLogistic(**options)
     return TunedSVR(epsilon=wish.epsilon, **options)
 
 
@@ -209,8 +215,11 @@ def certificate(machine: Any) -> dict[str, Any]:
     return facts
 
 
-def cross_validation(search: Any, task: Task) -> dict[str, Any] | None:
-    """Mean score of the best candidate of a search, with the interval of its standard error over the folds."""
+def cross_validation(search: Any, task: Task, by_loss: bool = False) -> dict[str, Any] | None:
+    """Mean score of the best candidate of a search, with the interval of its standard error over the folds.
+
+    by_loss : whether the score is minus the log loss of probabilities.
+    """
     from mercer.cli.scores import Z
 
     if search is None or not search.evaluated:
@@ -218,6 +227,8 @@ def cross_validation(search: Any, task: Task) -> dict[str, Any] | None:
     name = "accuracy" if task == "classification" else "r2"
     score, half = search.best_score, Z * search.standard_error
     interval = [score - half, min(1.0, score + half)]
+    if by_loss:
+        name, score, interval = "log loss", -score, [max(0.0, -score - half), -score + half]
     return {
         "points": search.facts["points"],
         "folds": int(search.facts["folds"]),

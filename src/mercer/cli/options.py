@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-MachineName = Literal["auto", "svc", "lssvc", "svr", "lssvr"]
+MachineName = Literal["auto", "svc", "lssvc", "logistic", "svr", "lssvr"]
 KernelName = Literal["gaussian", "linear", "polynomial", "laplacian", "exponential", "matern"]
 Missing = Literal["refuse", "impute", "drop"]
 

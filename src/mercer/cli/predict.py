@@ -67,7 +67,7 @@ def _values(model: Any, X: Any, proba: bool, decision: bool) -> tuple[Any, list[
         if not hasattr(model.machine, "predict_proba"):
             raise InvalidInput(
                 f"the model ({type(model.machine).__name__}) has no probabilities: "
-                "train it with --machine svc --probability"
+                "train it with --machine logistic, or --machine svc --probability"
             )
         return model.predict_proba(X), labels
     if decision:

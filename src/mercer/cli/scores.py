@@ -124,7 +124,7 @@ def comparable(y: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any], 
 
 def main_score(facts: dict[str, Any]) -> tuple[str, float | None, list[float] | None]:
     """Name, value and interval of the score that stands for all."""
-    name = "accuracy" if "accuracy" in facts else "r2"
+    name = next(name for name in ("accuracy", "log loss", "r2") if name in facts)
     return name, facts[name], facts.get(f"{name} interval")
 
 
@@ -137,4 +137,6 @@ def shown(facts: dict[str, Any]) -> str:
         between = "" if interval is None else f" (95 % interval {interval[0]:.2%} to {interval[1]:.2%})"
         return f"accuracy {value:.2%}{between}"
     between = "" if interval is None else f" (95 % interval {interval[0]:.3f} to {interval[1]:.3f})"
+    if name == "log loss":
+        return f"log loss {value:.4f}{between}"
     return f"R2 {value:.4f}{between}" + (f", root mean squared error {facts['rmse']:.4g}" if "rmse" in facts else "")

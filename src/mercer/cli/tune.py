@@ -81,7 +81,8 @@ def tune(
         "reasons": list(choice.reasons),
         "parameters": parameters,
         "method": "exact leave-one-out" if search is None else f"{folds}-fold cross-validation",
-        "score": machines.leave_one_out(best, task, y) or machines.cross_validation(search, task),
+        "score": machines.leave_one_out(best, task, y)
+        or machines.cross_validation(search, task, choice.machine == "logistic"),
         "candidates": _candidates(best, search),
         "resumed": 0 if search is None else search.resumed,
         "stopped": found.stopped_,

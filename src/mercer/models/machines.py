@@ -63,13 +63,13 @@ from mercer.multiclass.support_vector_bank import CodedSVC
 from mercer.online import OnlineNovelty, OnlineSVC, OnlineSVR
 from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from mercer.svm.base import SupportVectorMachine
-from mercer.tuned import TunedSVC, TunedSVR
-from mercer.tuned.estimators import TunedMachine
+from mercer.tuned import TunedLogistic, TunedSVC, TunedSVR
+from mercer.tuned.estimators import TunedClassifier, TunedMachine
 
 MACHINES = (
     *(SVC, NuSVC, SVR, NuSVR, OneClassSVM, LSSVC, LSSVR),
     *(CrammerSingerSVC, WestonWatkinsSVC, LeeLinWahbaSVC, BredensteinerBennettSVC, KernelLogistic),
-    *(OutputCode, Multilabel, TunedSVC, TunedSVR, OnlineSVC, OnlineSVR, OnlineNovelty),
+    *(OutputCode, Multilabel, TunedSVC, TunedLogistic, TunedSVR, OnlineSVC, OnlineSVR, OnlineNovelty),
     *(Bagging, Committee, Stacking, AdaBoost, MixtureOfExperts, CoupledEnsemble, LocalMachines),
 )
 REGISTRY: dict[str, type[Any]] = {kind.__name__: kind for kind in MACHINES}
@@ -218,13 +218,13 @@ def _decode_tuned(stored: Stored, machine: TunedMachine, features: int | None) -
     """Set the search and the machine it ended with."""
     machine.search_, machine.grid_ = decode_search(stored.part("search"))
     machine._publish()
-    kind = SVC if isinstance(machine, TunedSVC) else SVR
+    kind = KernelLogistic if isinstance(machine, TunedLogistic) else SVC if isinstance(machine, TunedSVC) else SVR
     machine.best_estimator_ = decode_machine(stored.part("best_estimator_"), (kind,))
     refuse_other_points(machine.best_estimator_, machine, features)
     machine.kernel_ = machine.best_estimator_.kernel
     if not isinstance(machine.kernel_, Kernel):
         raise ModelFileError("its machine has no kernel")
-    if isinstance(machine, TunedSVC):
+    if isinstance(machine, TunedClassifier):
         machine.classes_ = machine.best_estimator_.classes_
 
 

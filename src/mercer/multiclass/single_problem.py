@@ -17,7 +17,7 @@ from mercer.machine.training_set import TrainingSet
 from mercer.multiclass.base import Array, ClassMachine
 from mercer.problems.multiclass import BredensteinerBennett, CrammerSinger, LeeLinWahba, WestonWatkins
 from mercer.problems.multinomial import MultinomialLogistic, softmax
-from mercer.solvers.multiclass import multinomial
+from mercer.solvers.multiclass import logistic_pairs, multinomial
 from mercer.solvers.solution import Solution
 
 
@@ -118,20 +118,30 @@ class KernelLogistic(ClassMachine):
         min 1/2 sum_m ||f_m||^2 - C sum_i w_i log p_{y_i}(x_i),    p = softmax(f + b)
 
     Two classes give binary logistic regression of f_1 - f_0 with 2 C.  Parameters and attributes are those of
-    `CrammerSingerSVC`; `max_iter` counts Newton steps, and every point is a support vector.
+    `CrammerSingerSVC`; every point is a support vector, and
+
+    solver : "auto" or "newton", Newton's method with conjugate gradients, for any number of classes and points;
+        "pairs", the dual two variables at a time (Keerthi et al. 2005), for two classes, a free bias and few points.
+    max_iter : most Newton steps, or pair steps.
     """
 
     _problem = MultinomialLogistic
-    _solve = staticmethod(multinomial.solve)
 
     tol: float = 1e-6
+    solver: str = "auto"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ClassMachine._parameter_constraints,
+        "solver": [StrOptions({"auto", "newton", "pairs"})],
+    }
 
     def _choice(self, training: TrainingSet) -> tuple[GramOperator, Callable[..., Solution]]:
         """Newton's method needs products alone: the matrix is held where it fits, else computed again in tiles."""
+        solve = logistic_pairs.solve if self.solver == "pairs" else multinomial.solve
         if training.kind not in ("features", "objects") or training.reduction is not None:
-            return training.whole, self._solve
+            return training.whole, solve
         memory, precision = training.resources.memory, training.resources.precision
-        return Gram(self.kernel_, training.points, memory=memory, precision=precision), self._solve
+        return Gram(self.kernel_, training.points, memory=memory, precision=precision), solve
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, k)."""

@@ -1,6 +1,7 @@
 """Scores of held-out predictions; larger is better, and every one is a mean over folds of a function of (y, f).
 
-Classification: "accuracy", "balanced_accuracy" (mean recall of the classes that are there).  Regression: "r2",
+Classification: "accuracy", "balanced_accuracy" (mean recall of the classes that are there), and where probabilities are
+predicted "neg_log_loss" and "neg_brier_score" (the squared distance to the indicator of the class).  Regression: "r2",
 "neg_mean_squared_error", "neg_mean_absolute_error".  Points count by their weights: a weight of two is two points.  A
 callable score(y, predicted) is taken as it is; one with an argument `sample_weight` gets the weights.
 """
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 
 Weights = NDArray[np.float64] | None
+CERTAIN = 1e-15  # probabilities below this count as this in a log loss
 Score = Callable[[NDArray[Any], NDArray[Any], Weights], float]
 
 
@@ -46,7 +48,20 @@ def r2(y: NDArray[Any], predicted: NDArray[Any], weights: Weights = None) -> flo
     return 1.0 - error / spread if spread > 0.0 else float(error == 0.0)
 
 
+def negative_log_loss(y: NDArray[Any], predicted: NDArray[Any], weights: Weights = None) -> float:
+    """Mean logarithm of the probabilities (n, k) of the true classes."""
+    true = np.maximum(predicted[np.arange(len(y)), y], CERTAIN)
+    return float(np.average(np.log(true), weights=weights))
+
+
+def negative_brier_score(y: NDArray[Any], predicted: NDArray[Any], weights: Weights = None) -> float:
+    """Minus the mean squared distance of the probabilities (n, k) from the indicator of the true class."""
+    squares = (predicted**2).sum(axis=1) - 2.0 * predicted[np.arange(len(y)), y] + 1.0
+    return -float(np.average(squares, weights=weights))
+
+
 CLASSIFICATION: dict[str, Score] = {"accuracy": accuracy, "balanced_accuracy": balanced_accuracy}
+PROBABILITY: dict[str, Score] = {"neg_log_loss": negative_log_loss, "neg_brier_score": negative_brier_score}
 REGRESSION: dict[str, Score] = {
     "r2": r2,
     "neg_mean_squared_error": negative_squared_error,
@@ -54,11 +69,14 @@ REGRESSION: dict[str, Score] = {
 }
 
 
-def score_of(scoring: Any, classifier: bool) -> Score:
-    """The function behind a name; None is accuracy or r2."""
-    known = CLASSIFICATION if classifier else REGRESSION
+def score_of(scoring: Any, classifier: bool, probabilities: bool = False) -> Score:
+    """The function behind a name; None is accuracy or r2, and log loss where probabilities are predicted.
+
+    A function is then one of classes and probabilities (n, k).
+    """
+    known = (CLASSIFICATION | (PROBABILITY if probabilities else {})) if classifier else REGRESSION
     if scoring is None:
-        return accuracy if classifier else r2
+        return negative_log_loss if probabilities else accuracy if classifier else r2
     if callable(scoring):
         return _weighing(scoring)
     if scoring not in known:

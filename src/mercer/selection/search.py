@@ -28,12 +28,14 @@ from mercer.gram import SquaredDistances
 from mercer.kernels import Kernel
 from mercer.resources import budget
 from mercer.selection import cross_validation as validation
+from mercer.selection import logistic_path
 from mercer.selection.class_pairs import Pairs
 from mercer.selection.cross_validation import Classes, Outcome, Settings, Targets
 from mercer.selection.folds import Layout, assign
 from mercer.selection.grid import Grid
+from mercer.selection.logistic_path import Distributions
 from mercer.selection.result import SearchResult
-from mercer.selection.scoring import score_of
+from mercer.selection.scoring import CLASSIFICATION, score_of
 from mercer.selection.search_record import EVERY, SearchRecord
 from mercer.selection.similarities import Streamed, similarities
 from mercer.selection.streamed_path import StreamedPairs, streamed_fold
@@ -75,6 +77,8 @@ class Data:
     classes: int
     weights: Array
     counted: Array | None = None
+    logistic: bool = False
+    """Whether classes are learnt by logistic regression, and judged by their probabilities unless a score says else."""
 
     @property
     def n(self) -> int:
@@ -86,7 +90,7 @@ class Data:
         codes = None if self.codes is None else self.codes[index]
         y = None if self.y is None else self.y[index]
         counted = None if self.counted is None else self.counted[index]
-        return Data(self.X[index], codes, y, self.classes, self.weights[index], counted)
+        return Data(self.X[index], codes, y, self.classes, self.weights[index], counted, self.logistic)
 
     def identity(self) -> str:
         """A fingerprint of all numbers."""
@@ -137,6 +141,9 @@ class Round:
     def kind(self, row: Row) -> Classes | Targets:
         """The problem of a row."""
         data = self.data
+        if data.codes is not None and data.logistic:
+            labels = self.settings.score in CLASSIFICATION.values()
+            return Distributions(data.codes, data.classes, data.weights, data.counted, labels)
         if data.codes is not None:
             return Classes(data.codes, data.classes, data.weights, data.counted)
         assert data.y is not None
@@ -152,7 +159,7 @@ class Round:
         folds = range(self.layout.folds)
         todo = [row for row in rows if any(record.get(self.key(row, f)) is None for f in folds)]
         fresh: dict[tuple[Row, int], Outcome] = {}
-        if todo and self.data.classes > 2:
+        if todo and self.data.classes > 2 and not self.data.logistic:
             self._pairs(todo, record, report, fresh)
         elif todo:
             source = self._source(todo, self.memory)
@@ -208,7 +215,11 @@ class Round:
 
         def task(K: Any, row: Row, fold: int) -> None:
             settings = replace(self.settings, costs=np.array(row.costs))
-            outcome = validation.one_fold(K, self.layout, fold, self.kind(row), settings)
+            kind = self.kind(row)
+            if isinstance(kind, Distributions):
+                outcome = logistic_path.stored_fold(K, self.layout, fold, kind, settings)
+            else:
+                outcome = validation.one_fold(K, self.layout, fold, kind, settings)
             self._keep(row, fold, outcome, record, report, fresh)
 
         for first in range(0, len(sigmas), held):
@@ -231,9 +242,12 @@ class Round:
                 if not self.settings.go_on():
                     return
                 if record.get(self.key(row, fold)) is None:
-                    outcome = streamed_fold(
-                        self.data.X, self.kernel_at(row), self.layout, fold, self.kind(row), settings, self.memory
-                    )
+                    kind = self.kind(row)
+                    where = (self.data.X, self.kernel_at(row), self.layout, fold)
+                    if isinstance(kind, Distributions):
+                        outcome = logistic_path.streamed_fold(*where, kind, settings, self.memory)
+                    else:
+                        outcome = streamed_fold(*where, kind, settings, self.memory)
                     self._keep(row, fold, outcome, record, report, fresh)
 
 
@@ -308,11 +322,11 @@ def search(
     began = time.perf_counter()
     listener = listening(monitor)
     allowed = budget(memory)
-    score = score_of(scoring, data.codes is not None)
+    score = score_of(scoring, data.codes is not None, data.logistic)
     settings = Settings(np.empty(0), tol, score, early, listener.go_on)
     rows = rows_of(grid, mode, seed)
     named = np.asarray(folds).tolist()
-    about = repr((data.identity(), repr(kernel), grid, mode, named, tol, str(scoring), seed, early))
+    about = repr((data.identity(), repr(kernel), grid, mode, named, tol, str(scoring), seed, early, data.logistic))
     record = SearchRecord(hashlib.sha256(about.encode()).hexdigest(), checkpoint, every)
     report = _reporter(listener, sum(len(row.costs) for row in rows))
     make = partial(Round, kernel=kernel, settings=settings, memory=allowed, seed=seed)

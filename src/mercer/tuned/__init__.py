@@ -1,6 +1,6 @@
-"""Machines that choose their own parameters: TunedSVC, TunedSVR, and `tune` for any of mercer's machines."""
+"""Machines that choose their own parameters: TunedSVC, TunedSVR, TunedLogistic, and `tune` for all of them."""
 
-from mercer.tuned.estimators import TunedSVC, TunedSVR
+from mercer.tuned.estimators import TunedLogistic, TunedSVC, TunedSVR
 from mercer.tuned.tuning import Tuned, tune
 
-__all__ = ["Tuned", "TunedSVC", "TunedSVR", "tune"]
+__all__ = ["Tuned", "TunedLogistic", "TunedSVC", "TunedSVR", "tune"]

@@ -1,4 +1,4 @@
-"""TunedSVC and TunedSVR: support vector machines whose C and width are found by cross-validation.
+"""TunedSVC, TunedSVR and TunedLogistic: machines whose C and width are found by cross-validation.
 
 `fit` searches on shared kernel values (see `mercer.selection.search`), then trains the best candidate on all points.
 It is what GridSearchCV(SVC()) does, in a small part of the time, with a grid from the data unless one is given.
@@ -35,6 +35,7 @@ from mercer.machine.arguments import (
 from mercer.machine.base import KernelMachine
 from mercer.machine.callbacks import watching
 from mercer.machine.outcome import MadeOfMachines, StoppedEarly
+from mercer.multiclass import KernelLogistic
 from mercer.selection.grid import Grid, from_data
 from mercer.selection.result import SearchResult
 from mercer.selection.search import MODES, Data, search
@@ -201,7 +202,46 @@ class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: 
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TunedSVC(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class TunedClassifier(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # scikit-learn is untyped
+    """What the two classifiers share: the search over classes, and the machine that is trained with what it found."""
+
+    _logistic: ClassVar[bool] = False
+
+    class_weight: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TunedMachine._parameter_constraints,
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+    }
+
+    def _machine(self) -> Any:
+        """The machine at the best parameters, not yet trained."""
+        raise NotImplementedError
+
+    def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> Any:
+        X, y = arguments.training_data(self, "features", X, y)
+        check_classification_targets(y)
+        X, y, counted, folds = self._weighted(X, y, sample_weight)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise InvalidInput(f"The number of classes has to be greater than one; got {len(classes)} class")
+        self.classes_ = classes
+        of_class = class_weights(self.class_weight, classes, y, counted)
+        weights = point_weights(counted, of_class, codes)
+        weights = np.ones(len(codes)) if weights is None else weights
+        points = arguments.working_form(X)
+        data = Data(points, codes.astype(np.intp), None, len(classes), weights, counted, self._logistic)
+        self._search(data, data.X, y, None, folds, monitor)
+        return self._machine().fit(X, y, sample_weight=counted)
+
+    def decision_function(self, X: Any) -> Array:
+        """Decision values of the final machine."""
+        X = self._checked(X)
+        return np.asarray(self.best_estimator_.decision_function(X))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TunedSVC(TunedClassifier):
     """Support vector classification with C and the kernel's width chosen by cross-validation.
 
     Parameters
@@ -237,40 +277,20 @@ class TunedSVC(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # scikit-l
 
     """
 
-    class_weight: Any = None
     probability: bool = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TunedMachine._parameter_constraints,
-        "class_weight": [StrOptions({"balanced"}), dict, None],
+        **TunedClassifier._parameter_constraints,
         "probability": ["boolean"],
     }
 
-    def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> Any:
-        X, y = arguments.training_data(self, "features", X, y)
-        check_classification_targets(y)
-        X, y, counted, folds = self._weighted(X, y, sample_weight)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise InvalidInput(f"The number of classes has to be greater than one; got {len(classes)} class")
-        self.classes_ = classes
-        of_class = class_weights(self.class_weight, classes, y, counted)
-        weights = point_weights(counted, of_class, codes)
-        weights = np.ones(len(codes)) if weights is None else weights
-        data = Data(arguments.working_form(X), codes.astype(np.intp), None, len(classes), weights, counted)
-        self._search(data, data.X, y, None, folds, monitor)
-        machine = SVC(
+    def _machine(self) -> Any:
+        return SVC(
             class_weight=self.class_weight,
             probability=self.probability,
             random_state=self.random_state,
             **self._machine_options(),
         )
-        return machine.fit(X, y, sample_weight=counted)
-
-    def decision_function(self, X: Any) -> Array:
-        """Decision values of the final `SVC`."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.decision_function(X))
 
     @available_if(offers_probability)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict_proba(self, X: Any) -> Array:
@@ -282,6 +302,34 @@ class TunedSVC(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # scikit-l
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the class probabilities (n, k)."""
         return np.asarray(np.log(self.predict_proba(X)))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TunedLogistic(TunedClassifier):
+    """Kernel logistic regression with C and the kernel's width chosen by cross-validation, by its probabilities.
+
+    The parameters and attributes are those of `TunedSVC` without `probability`, and
+
+    scoring : "neg_log_loss" (None), "neg_brier_score", "accuracy", "balanced_accuracy", or a function of the codes
+        0..k-1 of the labels and the probabilities (n, k).
+    tol : relative duality gap, in the search and in the final machine.
+    best_estimator_ : the `KernelLogistic` trained on all points.
+    """
+
+    _logistic = True
+
+    def _machine(self) -> Any:
+        return KernelLogistic(class_weight=self.class_weight, **self._machine_options())
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, k)."""
+        X = self._checked(X)
+        return np.asarray(self.best_estimator_.predict_proba(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the class probabilities (n, k)."""
+        X = self._checked(X)
+        return np.asarray(self.best_estimator_.predict_log_proba(X))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

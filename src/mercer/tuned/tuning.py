@@ -20,9 +20,9 @@ from mercer.planning import Choice, machine_for
 from mercer.planning.machines import Target
 from mercer.selection.result import SearchResult
 from mercer.solvers.monitor import Monitor
-from mercer.tuned.estimators import TunedSVC, TunedSVR
+from mercer.tuned.estimators import TunedLogistic, TunedSVC, TunedSVR
 
-MACHINES = ("svc", "svr", "lssvc", "lssvr", "auto")
+MACHINES = ("svc", "svr", "lssvc", "lssvr", "logistic", "auto")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +73,11 @@ def tune(
 ) -> Tuned:
     """Tune a machine on points X (n, d) and targets y (n,) and train it on all of them.
 
-    `machine` is "svc", "svr", "lssvc", "lssvr", or "auto".  `grid` is None (from the data), a pair (number of C values,
-    number of widths), or a dict with any of "C", "sigma" (or "gamma") and "epsilon", each a list of values.  `monitor`
-    watches the search and may stop it; it takes the place of `max_time`.  `seed` is the random_state of `TunedSVC`, and
-    all other parameters are those of that class and of its `fit`.  Least squares take kernel, grid["C"], memory,
-    max_time, class_weight, n_jobs and sample_weight.
+    `machine` is "svc", "svr", "lssvc", "lssvr", "logistic", or "auto".  `grid` is None (from the data), a pair (number
+    of C values, number of widths), or a dict with any of "C", "sigma" (or "gamma") and "epsilon", each a list of
+    values.  `monitor` watches the search and may stop it; it takes the place of `max_time`.  `seed` is the random_state
+    of `TunedSVC`, and all other parameters are those of that class and of its `fit`.  Least squares take kernel,
+    grid["C"], memory, max_time, class_weight, n_jobs and sample_weight.
     """
     began = time.perf_counter()
     crossed = mode != "grid" or scoring is not None or checkpoint is not None
@@ -98,6 +98,9 @@ def tune(
     if name == "svc":
         options.pop("epsilon", None)
         tuned = TunedSVC(class_weight=class_weight, probability=probability, **options)
+    elif name == "logistic":
+        options.pop("epsilon", None)
+        tuned = TunedLogistic(class_weight=class_weight, **options)
     else:
         tuned = TunedSVR(**options)
     tuned._validate_params()
