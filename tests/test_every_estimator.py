@@ -50,6 +50,10 @@ OF_THE_PARTS = {
 # What holds of them is in tests/online.
 STREAMS = {"OnlineSVC", "OnlineSVR", "OnlineNovelty"}
 DEFAULTS = {name: {"random_state": 0} for name in ("TunedSVC", "TunedSVR", "TunedLogistic")}
+# They separate the classes and minimise nothing: no certificate, and a weight is the length of a step.  What holds of
+# them is in tests/svm/test_separators.py.
+SEPARATORS = {"KernelPerceptron", "BayesPointMachine"}
+DEFAULTS = {"TunedSVC": {"random_state": 0}, "TunedSVR": {"random_state": 0}}
 
 KERNEL = Gaussian(sigma=1.5)
 
@@ -83,6 +87,8 @@ CASES = [
     machine(mercer.LeeLinWahbaSVC),
     machine(mercer.BredensteinerBennettSVC),
     machine(mercer.KernelLogistic),
+    machine(mercer.LinearProgrammingSVC),
+    machine(mercer.LinearProgrammingSVR, C=2.0),
     # The folds of a search are dealt out to points, not to copies.
     Case(mercer.TunedSVC(C=[0.1, 1.0, 10.0], sigma=[1.5], folds=2, tol=1e-7), exact=False),
     Case(mercer.TunedSVR(C=[0.1, 1.0, 10.0], sigma=[1.5], folds=2, tol=1e-7), exact=False),
@@ -134,7 +140,7 @@ def answers(estimator: Any, X: Any) -> Any:
 def test_every_public_estimator_is_here():
     public = [getattr(mercer, name) for name in mercer.__all__]
     estimators = {kind.__name__ for kind in public if isinstance(kind, type) and hasattr(kind, "fit")}
-    assert estimators - {"KernelFeatures", "Standardise"} == {case.name for case in CASES} | STREAMS
+    assert estimators - {"KernelFeatures", "Standardise"} == {case.name for case in CASES} | STREAMS | SEPARATORS
 
 
 # Parameters and attributes -----------------------------------------------------------------------------------------

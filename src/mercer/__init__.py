@@ -93,7 +93,17 @@ if TYPE_CHECKING:
         WestonWatkinsSVC,
     )
     from mercer.online import OnlineNovelty, OnlineSVC, OnlineSVR
-    from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+    from mercer.svm import (
+        SVC,
+        SVR,
+        BayesPointMachine,
+        KernelPerceptron,
+        LinearProgrammingSVC,
+        LinearProgrammingSVR,
+        NuSVC,
+        NuSVR,
+        OneClassSVM,
+    )
     from mercer.transformers import KernelFeatures
     from mercer.tuned import TunedLogistic, TunedSVC, TunedSVR, tune
     from mercer.versions import show_versions
@@ -116,7 +126,9 @@ _NAMES = {
         "BredensteinerBennettSVC CrammerSingerSVC KernelLogistic LeeLinWahbaSVC Multilabel OutputCode WestonWatkinsSVC"
     ),
     "online": "OnlineNovelty OnlineSVC OnlineSVR",
-    "svm": "SVC SVR NuSVC NuSVR OneClassSVM",
+    "svm": (
+        "SVC SVR BayesPointMachine KernelPerceptron LinearProgrammingSVC LinearProgrammingSVR NuSVC NuSVR OneClassSVM"
+    ),
     "transformers": "KernelFeatures",
     "tuned": "TunedLogistic TunedSVC TunedSVR tune",
     "versions": "show_versions",
@@ -124,15 +136,15 @@ _NAMES = {
 _HOME = {name: f"mercer.{room}" for room, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ANOVA", "LSSVC", "LSSVR", "SVC", "SVR", "AdaBoost", "AdditiveChiSquare", "BSpline", "Bagging",
+    "ANOVA", "LSSVC", "LSSVR", "SVC", "SVR", "AdaBoost", "AdditiveChiSquare", "BSpline", "Bagging", "BayesPointMachine",
     "BredensteinerBennettSVC", "ChiSquare", "Committee", "CompactGaussian", "Constant", "Cosine", "CoupledEnsemble",
-    "CrammerSingerSVC", "Custom", "Dataset", "Exponential", "FixedSize", "Gaussian", "Gram",
-    "HistogramIntersection", "IncompleteCholesky", "Kernel", "KernelFeatures", "KernelLogistic", "KernelPCA",
-    "Laplacian", "LeeLinWahbaSVC", "Linear", "LocalMachines", "LocallyStationary", "Log", "Matern",
-    "MixtureOfExperts", "Multilabel", "Multiquadric", "Normalised", "NuSVC", "NuSVR", "Nystrom", "OneClassSVM",
-    "OnlineNovelty", "OnlineSVC", "OnlineSVR", "OrthogonalFourier", "OutputCode", "Periodic", "Polynomial", "Power",
-    "Precomputed", "RandomFourier", "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid", "Spectrum",
-    "Spline", "Stacking", "Standardise", "ThinPlate", "TunedLogistic", "TunedSVC", "TunedSVR", "Wendland",
+    "CrammerSingerSVC", "Custom", "Dataset", "Exponential", "FixedSize", "Gaussian", "Gram", "HistogramIntersection",
+    "IncompleteCholesky", "Kernel", "KernelFeatures", "KernelLogistic", "KernelPCA", "KernelPerceptron", "Laplacian",
+    "LeeLinWahbaSVC", "Linear", "LinearProgrammingSVC", "LinearProgrammingSVR", "LocalMachines", "LocallyStationary",
+    "Log", "Matern", "MixtureOfExperts", "Multilabel", "Multiquadric", "Normalised", "NuSVC", "NuSVR", "Nystrom",
+    "OneClassSVM", "OnlineNovelty", "OnlineSVC", "OnlineSVR", "OrthogonalFourier", "OutputCode", "Periodic",
+    "Polynomial", "Power", "Precomputed", "RandomFourier", "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid",
+    "Spectrum", "Spline", "Stacking", "Standardise", "ThinPlate", "TunedLogistic", "TunedSVC", "TunedSVR", "Wendland",
     "WestonWatkinsSVC", "__version__", "data", "ensembles", "errors", "gram", "kernels", "least_squares", "losses",
     "lowrank", "models", "multiclass", "online", "problems", "selection", "show_versions", "solvers", "svm",
     "transformers", "tune", "tuned",

@@ -61,7 +61,17 @@ from mercer.multiclass import (
 from mercer.multiclass.codes import Audit
 from mercer.multiclass.support_vector_bank import CodedSVC
 from mercer.online import OnlineNovelty, OnlineSVC, OnlineSVR
-from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer.svm import (
+    SVC,
+    SVR,
+    BayesPointMachine,
+    KernelPerceptron,
+    LinearProgrammingSVC,
+    LinearProgrammingSVR,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+)
 from mercer.svm.base import SupportVectorMachine
 from mercer.tuned import TunedLogistic, TunedSVC, TunedSVR
 from mercer.tuned.estimators import TunedClassifier, TunedMachine
@@ -71,6 +81,8 @@ MACHINES = (
     *(CrammerSingerSVC, WestonWatkinsSVC, LeeLinWahbaSVC, BredensteinerBennettSVC, KernelLogistic),
     *(OutputCode, Multilabel, TunedSVC, TunedLogistic, TunedSVR, OnlineSVC, OnlineSVR, OnlineNovelty),
     *(Bagging, Committee, Stacking, AdaBoost, MixtureOfExperts, CoupledEnsemble, LocalMachines),
+    *(LinearProgrammingSVC, LinearProgrammingSVR, KernelPerceptron, BayesPointMachine),
+    *(Bagging, Committee, Stacking, AdaBoost, MixtureOfExperts),
 )
 REGISTRY: dict[str, type[Any]] = {kind.__name__: kind for kind in MACHINES}
 

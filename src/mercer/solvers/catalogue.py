@@ -31,6 +31,8 @@ MODULES = {
     "sor": "descent.sor",
     "adatron": "descent.adatron",
     "tuples": "classical.tuples",
+    "nearest_point": "geometric.nearest_point",
+    "maximal_margin_perceptron": "geometric.maximal_margin_perceptron",
 }
 NAMES = tuple(MODULES)
 

@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 # Below this share of bounded support vectors a solution is a better start as it is than scaled.
 FEW = 0.1
 
+
 @loop
 def _level(G: Any, s: Any, program: Any, low: float, high: float, scratch: Any) -> float:
     """The mean gradient of the free variables, or the middle between the two extremes where there is none."""
