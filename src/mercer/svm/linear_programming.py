@@ -77,7 +77,8 @@ class LinearProgrammingMachine(KernelMachine):
         """Keep the expansion and its certificate."""
         A = np.stack([solution.coefficients for solution in found])
         support = np.flatnonzero(A.any(axis=0))
-        counts = np.array([support.size]) if codes is None else np.bincount(codes[support])
+        classes = max(2, len(found))
+        counts = np.array([support.size]) if codes is None else np.bincount(codes[support], minlength=classes)
         bias = np.array([float(solution.bias) for solution in found])
         self._keep(training, X, support, np.ascontiguousarray(A[:, support]), bias, counts)
         self._certify(found, None, "HiGHS", vars(training).get("whole"), training.resources)
