@@ -53,7 +53,6 @@ DEFAULTS = {name: {"random_state": 0} for name in ("TunedSVC", "TunedSVR", "Tune
 # They separate the classes and minimise nothing: no certificate, and a weight is the length of a step.  What holds of
 # them is in tests/svm/test_separators.py.
 SEPARATORS = {"KernelPerceptron", "BayesPointMachine"}
-DEFAULTS = {"TunedSVC": {"random_state": 0}, "TunedSVR": {"random_state": 0}}
 
 KERNEL = Gaussian(sigma=1.5)
 
