@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from mercer.cli import job, machines, options, paired, schemes, scores
+from mercer.cli import ensembles, job, machines, options, paired, schemes, scores
 from mercer.cli import model_input as points
 from mercer.cli.machines import Wish
 from mercer.cli.output import print_json
@@ -33,8 +33,9 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "lssvr-linear": {"machine": "lssvr", "kernel": "linear"},
     "svr": {"machine": "svr"},
     "svr-linear": {"machine": "svr", "kernel": "linear"},
-    **{name: {"machine": base} for name, (base, _) in schemes.SCHEMES.items()},
+    **{name: {"machine": base} for name, (base, _) in (schemes.SCHEMES | ensembles.ENSEMBLES).items()},
 }
+GROUPS = schemes.GROUPS | ensembles.GROUPS
 
 
 @dataclass
@@ -52,7 +53,7 @@ def compare(
     machine: Annotated[
         str | None,
         typer.Option(
-            help=f"Machines, with commas between: {', '.join(CANDIDATES)}; or {', '.join(schemes.GROUPS)} for all of "
+            help=f"Machines, with commas between: {', '.join(CANDIDATES)}; or {', '.join(GROUPS)} for all of "
             "their kind.",
             show_default="by task",
         ),
@@ -72,7 +73,7 @@ def compare(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Compare machines, or multiclass schemes, on the same folds.
+    """Compare machines, ensembles or multiclass schemes on the same folds.
 
     Every pair gets the corrected resampled t test of the fold scores, Cohen's d, and for classes McNemar's exact test;
     p-values are Holm's, adjusted for the number of pairs. Parameters are chosen inside every fold.
@@ -105,7 +106,7 @@ def compare(
 def _names(machine: str | None) -> list[str]:
     """The machines asked for; each must be known and named once."""
     words = [] if machine is None else [word.strip() for word in machine.split(",") if word.strip()]
-    names = [name for word in words for name in schemes.GROUPS.get(word, (word,))]
+    names = [name for word in words for name in GROUPS.get(word, (word,))]
     for name in names:
         if name not in CANDIDATES:
             raise InvalidInput(f"--machine {name}: is not one of {', '.join(CANDIDATES)}")
@@ -149,6 +150,9 @@ def _run(
                 if line.name in schemes.SCHEMES:
                     settle(part.y, task, "a training fold", part=True)
                     predicted = schemes.trained(line.name, wish, part).predict(Z)
+                elif line.name in ensembles.ENSEMBLES:
+                    settle(part.y, task, "a training fold", part=True)
+                    predicted = ensembles.trained(line.name, wish, part).predict(Z)
                 else:
                     predicted = _fitted(wish, task, X, part.y).predict(Z)
                 line.seconds += perf_counter() - began

@@ -53,24 +53,25 @@ class Fold:
         if key not in self.found:
             self.found[key] = self._search(replace(wish, machine=machine))
         chosen = self.found[key]
-        return replace(wish, machine=machine, C=chosen.C, sigma=chosen.sigma)
+        return replace(wish, machine=machine, C=chosen.C, sigma=chosen.sigma, epsilon=chosen.epsilon)
 
     def _search(self, wish: Wish) -> Wish:
-        X, y = self.X, self.y
+        X, y, task = self.X, self.y, machines.TASKS[wish.machine]
         if len(y) > LEAST_SQUARES_POINTS:
             random = np.random.default_rng(wish.seed)
             order = random.permutation(len(y))
-            firsts = np.unique(y[order], return_index=True)[1]  # no class is left out of the sample
-            some = np.sort(
-                order[np.concatenate([firsts, np.setdiff1d(np.arange(len(y)), firsts)])[:LEAST_SQUARES_POINTS]]
-            )
+            if task == "classification":  # no class is left out of the sample
+                firsts = np.unique(y[order], return_index=True)[1]
+                order = order[np.concatenate([firsts, np.setdiff1d(np.arange(len(y)), firsts)])]
+            some = np.sort(order[:LEAST_SQUARES_POINTS])
             X, y = X[some], y[some]
-        choice = machines.choose(wish, "classification", len(y))
+        choice = machines.choose(wish, task, len(y))
         machine = machines.train(machines.build(wish, choice, X, y), X, y)
         if choice.tuning == "cv":
             machine = machine.best_estimator_
         facts = machines.parameters(machine)
-        return replace(wish, C=facts["C"], sigma=facts.get("sigma", wish.sigma))
+        epsilon = facts.get("epsilon", wish.epsilon)
+        return replace(wish, C=facts["C"], sigma=facts.get("sigma", wish.sigma), epsilon=epsilon)
 
 
 def trained(name: str, wish: Wish, fold: Fold) -> Any:
