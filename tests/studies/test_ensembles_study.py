@@ -25,6 +25,17 @@ def test_the_smoke_run_writes_every_part(tmp_path):
         assert words in text
 
 
+def test_the_verdicts_follow_the_numbers():
+    study = load()
+    head = ["| a |", "|---|"]
+    good = [*head, "| shared | 2e-2 | 5e-3 | 1e-3 | 8e-4 | 1 of 2 |", "| own | 5e-3 | 3e-3 | 6e-4 | 7e-4 | 0 of 2 |"]
+    assert "parameters cure" in study.on_sinc(good)
+    assert "it is better" in study.on_sinc(good)
+    assert "do not cure" in study.on_sinc([*head, good[3], good[2]])
+    assert "subsets\nmatch it" in study.on_arcing([*head, "| 1 | 9 | 0.15 |", "| 15 | 2 | 0.152 |"])
+    assert "subsets\ndo not match it" in study.on_arcing([*head, "| 1 | 9 | 0.15 |", "| 15 | 2 | 0.17 |"])
+
+
 def test_the_sandwich_holds_in_the_table():
     for _, bag, single, upper, _ in cells(load().sandwich(5, 15)):
         assert float(bag) <= float(single) <= 1.3 * float(upper)
