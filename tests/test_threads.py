@@ -3,7 +3,7 @@
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from threading import Barrier, Event
+from threading import Barrier, Event, current_thread
 
 import numpy as np
 import pytest
@@ -141,3 +141,16 @@ def test_large_work_keeps_the_threads_of_blas_unless_one_job_was_asked_for():
         assert blas_threads() == {1}
     with threads.limit(2), threads.blas_threads(threads.ONE_THREAD):
         assert blas_threads() == {1}
+
+
+def test_an_executor_takes_the_place_of_the_threads():
+    with ThreadPoolExecutor(2, thread_name_prefix="elsewhere") as executor:
+        names = threads.run(lambda _: current_thread().name, [(i,) for i in range(4)], executor=executor)
+    assert all(name.startswith("elsewhere") for name in names)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_results_up_to_the_one_that_ends_the_work_are_kept(workers):
+    with threads.limit(workers):
+        found = threads.run(lambda i: i, [(i,) for i in range(10)], go_on=lambda i: i < 3)
+    assert found == [0, 1, 2, 3]
