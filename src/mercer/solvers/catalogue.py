@@ -31,6 +31,7 @@ MODULES = {
     "sor": "descent.sor",
     "adatron": "descent.adatron",
     "tuples": "classical.tuples",
+    "low_rank_interior_point": "quadratic.growing_rank",
     "nearest_point": "geometric.nearest_point",
     "maximal_margin_perceptron": "geometric.maximal_margin_perceptron",
 }
