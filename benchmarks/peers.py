@@ -152,10 +152,11 @@ def torchkm_svm(
     return figures
 
 
-def liquid_svm(X: Any, y: Any, Z: Any, t: Any, *, folds: int) -> dict[str, Any]:
+def liquid_svm(X: Any, y: Any, Z: Any, t: Any, *, folds: int, cells: bool = False) -> dict[str, Any]:
     """LiquidSVM's multiclass machine with its own 10 x 10 grid on two threads; training and choice are counted.
 
-    The package asks for two things Python no longer has, neither of which matters here.
+    With `cells` it cuts the space into cells (useCells).  The package asks for two things Python no longer has, neither
+    of which matters here.
     """
     import sys
     import sysconfig
@@ -167,7 +168,7 @@ def liquid_svm(X: Any, y: Any, Z: Any, t: Any, *, folds: int) -> dict[str, Any]:
 
     classes, codes = np.unique(y, return_inverse=True)
     started = time.perf_counter()
-    machine = mcSVM(np.ascontiguousarray(X, dtype=float), codes + 1.0, threads=2, folds=folds)
+    machine = mcSVM(np.ascontiguousarray(X, dtype=float), codes + 1.0, threads=2, folds=folds, useCells=cells)
     seconds = time.perf_counter() - started
     values, _ = machine.test(np.ascontiguousarray(Z, dtype=float), np.searchsorted(classes, t) + 1.0)
     predicted = classes[np.asarray(values)[:, 0].astype(int) - 1]
