@@ -7,7 +7,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer import LSSVC, LSSVR, SVC, SVR, Gaussian, Linear, Matern, NuSVC, NuSVR, OneClassSVM, Polynomial
+from mercer import (
+    LSSVC,
+    LSSVR,
+    SVC,
+    SVR,
+    Gaussian,
+    Linear,
+    LinearProgrammingSVC,
+    LinearProgrammingSVR,
+    Matern,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    Polynomial,
+)
 from mercer.data import sample
 
 METHODS = ("predict", "decision_function", "predict_proba", "score_samples")
@@ -43,6 +57,8 @@ MACHINES: dict[str, Callable[[], Any]] = {
     "SVC with class weights": lambda: SVC(class_weight={0: 2.0, 1: 1.0, 2: 0.5}, bias="penalised"),
     "SVC in float32": lambda: SVC(precision="float32"),
     "NuSVC": lambda: NuSVC(nu=0.3),
+    "LinearProgrammingSVC": lambda: LinearProgrammingSVC(C=2.0),
+    "LinearProgrammingSVR": lambda: LinearProgrammingSVR(norm="linf"),
     "SVR": lambda: SVR(epsilon=0.05),
     "SVR of one width per feature": lambda: SVR(kernel=Gaussian((0.5, 1.0, 2.0, 4.0))),
     "NuSVR": lambda: NuSVR(kernel="poly", degree=2, coef0=1.0),
