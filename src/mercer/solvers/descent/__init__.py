@@ -1,6 +1,7 @@
 """Methods of first and second order that move all variables at once.
 
     gradient      steepest descent in function space and in coefficient space      Schoelkopf and Smola 2002, 10.6.1
+    regularisers  the same in the coefficients, for other regularisers than the norm   table 10.3
     lagrangian    fixed-point iteration for squared losses                         the same, 10.6.2
     newton        Newton steps on the primal objective                             the same, problem 10.17
     irwls         iteratively reweighted least squares                             Perez-Cruz et al. 2005
