@@ -41,7 +41,7 @@ def test_gradients_are_those_of_finite_differences(name, loss):
 def test_the_objective_falls_in_every_step(name):
     K, y, _ = drawn(seed=1)
     monitor = Monitor()
-    minimise(Gram(Precomputed(), K), y, Logistic(), lam=0.1, regulariser=name, max_iter=50, monitor=monitor)
+    minimise(Gram(Precomputed(), K), y, Logistic(), lam=0.01, regulariser=name, max_iter=50, monitor=monitor)
     values = [record.primal for record in monitor.history]
     assert len(values) > 2
     assert all(after <= before for before, after in pairwise(values))

@@ -89,14 +89,14 @@ def minimise(
     value, slope_a, slope_b = risk(gram, targets, loss, lam, regulariser, a, b)
     step, watch = 1.0, listening(monitor)
     stopped: Stopped = "iterations"
-    iteration = 0
+    steps = 0
     with watch:
-        for iteration in range(max_iter):
+        while steps < max_iter:
             square = float(slope_a @ slope_a) + slope_b * slope_b
             if square <= tol * tol:
                 stopped = "converged"
                 break
-            if not watch.watch(iteration, value, np.nan):
+            if not watch.watch(steps, value, np.nan):
                 stopped = watch.stopped or "interrupted"
                 break
             after = risk(gram, targets, loss, lam, regulariser, a - step * slope_a, b - step * slope_b)
@@ -108,4 +108,5 @@ def minimise(
                 break
             a, b = a - step * slope_a, b - step * slope_b
             (value, slope_a, slope_b), step = after, step * LONGER
-    return Descent(a, b, value, float(np.sqrt(slope_a @ slope_a + slope_b * slope_b)), iteration, stopped)
+            steps += 1
+    return Descent(a, b, value, float(np.sqrt(slope_a @ slope_a + slope_b * slope_b)), steps, stopped)
