@@ -376,13 +376,14 @@ coupled on a tenth of the training points. adult has {adult} splits where the th
 
 REMARKS = """## Beside the thesis
 
-What reproduces: the order of the ensembles in every transductive row but acr, where plain and coupled members are alike at
-the gamma of the table; a clear minimum over nu between 0.1 and 1; a gain on adult that is large with affine weights and
-not significant with convex ones; coupled members without outliers. What does not: the levels of Table 6.1, whose unit is
-not printed, and its halved errors at 16 members; that coupling on training points is neutral or worse, for it is better
-here in all four rows; that small negative nu helps (larger ones leave no minimum, so that the printed curve may come
-from the printed, indefinite system); four support models on ttt; the level of adult, where the printed 0.27 is near ours
-with affine weights only. What the thesis credits to coupling is mostly due to it: the larger basis alone gains less.
+What reproduces: the order of the ensembles in every transductive row but acr, where plain and coupled members are alike
+at the gamma of the table; a clear minimum over nu between 0.1 and 1; a gain on adult that is large with affine weights
+and not significant with convex ones; coupled members without outliers. What does not: the levels of Table 6.1, whose
+unit is not printed, and its halved errors at 16 members; that coupling on training points is neutral or worse, for it
+is better here in all four rows; that small negative nu helps (larger ones leave no minimum, so that the printed curve
+may come from the printed, indefinite system); four support models on ttt; the level of adult, where the printed 0.27 is
+near ours with affine weights only. What the thesis credits to coupling is mostly due to it: the larger basis alone
+gains less.
 
 """
 
