@@ -18,7 +18,8 @@ from mercer.data import Dataset
 from mercer.data.targets import Task
 from mercer.errors import InvalidInput
 from mercer.gram import MatrixTask, choose_plan
-from mercer.planning import approximation_for, solver_for_size
+from mercer.planning import Situation, approximation_for, solver_for_size
+from mercer.planning import advise as weigh
 
 
 def advise(
@@ -79,12 +80,16 @@ def advice(n: int, d: int, task: Task, kernel: str, budget: str | None, entries:
     kernel_object = machines.kernel_of(Wish(kernel=kernel, sigma=1.0), np.broadcast_to(0.0, (n, d)), None)
     solver = solver_for_size(choice.machine, kernel_object, n, d, sparse=entries is not None, resources=resources)
     smaller = approximation_for(kernel_object, n, resources=resources)
+    mean = None if entries is None else entries / n
+    situation = Situation(n, d=d, entries=mean, linear=linear, squares=exact)
+    expected = weigh(situation, memory=budget, cores=threads.count())
     return {
         "machine": choice.machine,
         "why": list(choice.reasons),
         "parameters": "exact leave-one-out" if choice.tuning == "loo" else "cross-validation on shared kernel values",
         "solver": solver.name,
         "why this solver": solver.reason,
+        "one fit takes about": f"{expected.seconds:.1g} s",
         'approximation="auto"': smaller.reason,
         "kernel matrix": plan.storage,
         "kernel matrix bytes": int(plan.bytes),

@@ -12,7 +12,7 @@ Least squares (after Hamers 2004, figure 1.7, with thresholds that follow from m
 Support vector machines:
 
     basis functions                               interior point: their equalities are not sums of variables
-    a thin factor (n, p) stands for the matrix    interior point while n p^2 is small, else coordinate ascent
+    a thin factor (n, p) stands for the matrix    interior point, coordinate ascent or working sets, by their times
     few points and a huge C, or a hard margin     interior point: steps on pairs take ever more rounds as C grows
     all else                                      decomposition on working sets; on few points that turn out to need
                                                   very many pair steps, the interior point method takes over
@@ -24,8 +24,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.kernels import Kernel
+from mercer.planning.advisor import SMALL, Situation, advise
 from mercer.planning.choice import Choice
-from mercer.problems import HardMargin, Problem
+from mercer.problems import Problem
 from mercer.resources import Resources, show
 from mercer.solvers.quadratic import interior_point, linear_dual
 
@@ -35,11 +36,6 @@ WHOLE = {"cholesky": 1, "saddle": 2, "spectral": 3}
 INTERPOLATION = 5
 # Past this many features a d x d matrix costs more than products with sparse data.
 MOST_FEATURES = 5000
-SMALL = 1500  # points up to which the interior point method takes a second or two on one core
-DIRECT = 3e10  # n p^2 up to which the interior point method takes about a minute on one core
-# C k(x, x) beyond which pair steps are not tried on few points.  Chosen; measured at 1e6 on 1,000 overlapping points:
-# the interior point method took 4 s, the decomposition had a gap of 0.4 after 20 s.
-HUGE = 1e5
 PATIENCE = 2000  # pair steps for each of few points, about the time the interior point method takes on them
 ON_WORKING_SETS = Choice("decomposition", "working sets take the rows of the kernel matrix they need")
 
@@ -75,24 +71,25 @@ def least_squares_solver(kernel: Kernel, X: Any, n: int, *, C: float, resources:
 
 
 def quadratic_solver(problem: Problem, resources: Resources, *, bounded: bool = False) -> Choice:
-    """A solver for one problem of a support vector machine, by the rules at the head of this file.
+    """A solver for one problem of a support vector machine, by the advisor (`mercer.planning.advisor`).
 
     A bound on the iterations is meant for pair steps: where one is given, few points go to working sets as well.
     """
-    if problem.basis is not None:
-        return Choice("interior_point", "basis functions are equality rows, which no other solver takes")
     factor = problem.gram.factor() if hasattr(problem.gram, "factor") else None
-    if factor is not None:
-        return _thin_solver(problem, factor, resources)
-    if patience(problem) is None:
-        return ON_WORKING_SETS
-    reason = None
-    if isinstance(problem, HardMargin):
-        reason = "margins may be tiny, which is no matter to a second-order method"
-    elif not bounded and _largest(problem) >= HUGE:
-        reason = f"few points and C k(x, x) of {_largest(problem):.1g}: a second-order method"
-    if reason is not None and interior_point.accepts(problem, memory=resources.memory):
-        return Choice("interior_point", reason)
+    if problem.basis is None and factor is None and patience(problem) is None:
+        return ON_WORKING_SETS  # more points than the interior point method is quick on: nothing to weigh
+    advice = advise(Situation.of(problem, bounded=bounded), memory=resources.memory)
+    choice = Choice(advice.method, advice.reasons[-1])
+    if choice.name != "interior_point" or problem.basis is not None:
+        return choice
+    left = resources.memory
+    if left is not None and factor is not None:
+        left = max(1, resources.budget - int(getattr(factor, "nbytes", 0)))
+    if interior_point.accepts(problem, memory=left):
+        return choice
+    if factor is not None and linear_dual.accepts(problem):
+        n, p = factor.shape
+        return Choice("linear_dual", f"{p} features of {n} points: coordinate ascent takes n p operations in a pass")
     return ON_WORKING_SETS
 
 
@@ -106,23 +103,4 @@ def solver_for_size(machine: str, kernel: Kernel, n: int, d: int, *, sparse: boo
     if machine.startswith("ls"):
         X = sp.csr_array((n, d)) if sparse else np.broadcast_to(0.0, (n, d))
         return least_squares_solver(kernel, X, n, C=1.0, resources=resources)
-    return ON_WORKING_SETS
-
-
-def _largest(problem: Problem) -> float:
-    """C k(x, x): the largest finite bound of a variable times the mean of the diagonal."""
-    program = problem.program()
-    bounds = np.maximum(np.abs(program.lower), np.abs(program.upper))
-    finite = bounds[np.isfinite(bounds)]
-    return float(finite.max(initial=0.0)) * float(np.mean(np.abs(problem.gram.diagonal())))
-
-
-def _thin_solver(problem: Problem, Z: Any, resources: Resources) -> Choice:
-    """Where a factor Z (n, p) stands for the matrix, and takes part of the memory."""
-    n, p = Z.shape
-    left = resources.memory if resources.memory is None else max(1, resources.budget - int(getattr(Z, "nbytes", 0)))
-    if float(n) * p * p <= DIRECT and interior_point.accepts(problem, memory=left):
-        return Choice("interior_point", f"{p} features of {n} points: few enough, whatever C")
-    if linear_dual.accepts(problem):
-        return Choice("linear_dual", f"{p} features of {n} points: coordinate ascent takes n p operations in a pass")
     return ON_WORKING_SETS
