@@ -207,8 +207,8 @@ def _least_squares(task: Situation, have: int, speed: float) -> Advice:
     n, square = task.n, 8 * task.n**2
     if task.linear and task.d < n:
         seconds = (n * float(task.d) ** 2 + task.d**3 / 3.0) / FLOPS / speed
-        reasons = (f"a linear kernel has rank {task.d}: solve in the features",)
-        return Advice("woodbury", seconds, 8 * (n * task.d + task.d**2), reasons)
+        reason = f"a linear kernel has rank {task.d}: solve in the features"
+        return Advice("woodbury", seconds, 8 * (n * task.d + task.d**2), (reason,))
     size = f"the matrix takes {show(square)} of {show(have)}"
     direct, products = n**3 / 3.0 / FLOPS, PRODUCTS * n * float(n) * (task.width + FUNCTION) / VALUES
     if square <= have and direct <= products:
