@@ -3,7 +3,7 @@
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from threading import Barrier, Event, current_thread
+from threading import Barrier, Event, current_thread, get_ident
 
 import numpy as np
 import pytest
@@ -154,3 +154,11 @@ def test_results_up_to_the_one_that_ends_the_work_are_kept(workers):
     with threads.limit(workers):
         found = threads.run(lambda i: i, [(i,) for i in range(10)], go_on=lambda i: i < 3)
     assert found == [0, 1, 2, 3]
+
+
+def test_one_task_at_a_time_runs_in_the_thread_that_asks():
+    """More at a time would not fit in memory."""
+    tasks = [(number,) for number in range(6)]
+    with threads.limit(2):
+        assert threads.run(lambda _: get_ident(), tasks, most=1) == [get_ident()] * 6
+        assert get_ident() not in threads.run(lambda _: get_ident(), tasks, most=2)

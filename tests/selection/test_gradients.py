@@ -55,6 +55,16 @@ def test_gradient_equals_central_differences(name, setting, criterion):
     np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_part_of_the_points_is_searched_from_the_start_of_all(name):
+    X, _, _ = problem(2)
+    index = np.arange(0, len(X), 3)
+    family = FAMILIES[name](X * np.linspace(1.0, 4.0, len(X))[:, None])
+    part = family.part(index)
+    np.testing.assert_array_equal(part.start, family.start)
+    np.testing.assert_allclose(part.matrix(family.start), family.matrix(family.start)[np.ix_(index, index)], rtol=1e-12)
+
+
 def test_evaluation_carries_the_exact_leave_one_out():
     X, Y, w = problem(1)
     K = OneWidth(X).matrix(np.array([1.3]))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 from sklearn import svm as libsvm
 
 from mercer import SVC, data
@@ -48,6 +49,14 @@ def plain_loop(X, y, fold, result, machine) -> Iterator[tuple[float, float, floa
             values = fitted.decision_function(X[fold == f])
             close = np.abs(values).reshape(len(values), -1).min(axis=1) < 5e-3
             yield scores[f], float(np.mean(fitted.predict(X[fold == f]) == y[fold == f])), float(np.mean(close))
+
+
+def test_equal_scores_share_the_better_rank_as_in_scikit_learn(iris) -> None:
+    X, y = iris
+    result = search(given(X, y), Gaussian(1.0), GRID, folds=4, early=False)
+    table = result.table()
+    assert len(set(table["mean_test_score"])) < len(result.candidates)
+    np.testing.assert_array_equal(table["rank_test_score"], rankdata(-table["mean_test_score"], method="min"))
 
 
 @pytest.mark.parametrize("library", ["mercer", "scikit-learn"])

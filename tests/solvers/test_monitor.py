@@ -29,11 +29,13 @@ def test_history_records_every_watch():
     assert quiet.history == []
 
 
-def test_time_limit_stops():
+def test_time_limit_stops(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     with Monitor(time_limit=0.02) as monitor:
         assert monitor.watch(0, 1.0, 0.0)
         assert monitor.go_on()
-        time.sleep(0.03)
+        now[0] += 0.03
         assert not monitor.go_on()
         assert not monitor.watch(1, 1.0, 0.0)
     assert monitor.stopped == "time"

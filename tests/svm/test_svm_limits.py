@@ -9,7 +9,7 @@ import sklearn.svm
 from mercer.errors import Infeasible, InvalidInput, NoMargin, NotConverged
 from mercer.least_squares import LSSVC, LSSVR
 from mercer.lowrank import Nystrom
-from mercer.multiclass import KernelLogistic, OutputCode
+from mercer.multiclass import CrammerSingerSVC, KernelLogistic, OutputCode
 from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 random = np.random.default_rng(0)
@@ -107,6 +107,26 @@ def test_a_certificate_that_is_not_a_number_is_never_given(machine, huge):
         assert not np.isnan([fitted.objective_, fitted.dual_objective_, fitted.gap_]).any()
         if fitted.stopped_ == "converged":
             assert np.isfinite(fitted.gap_)
+
+
+@pytest.mark.parametrize("C", [1e10, 1e13, 1e15, 1e17])
+@pytest.mark.parametrize("machine", [SVC, SVR, CrammerSingerSVC, LSSVR], ids=lambda machine: machine.__name__)
+def test_nothing_has_converged_where_half_of_the_objective_may_be_missing(machine, C):
+    fitted = machine(C=C)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted.fit(X, X[:, 0] if machine in (SVR, LSSVR) else apart)
+    if fitted.gap_ > 0.5 * fitted.objective_:
+        assert fitted.stopped_ != "converged"
+        assert any(issubclass(warning.category, NotConverged) for warning in caught)
+
+
+def test_a_weight_beyond_the_digits_of_float64_is_not_called_converged():
+    weights = np.ones(120)
+    weights[3] = 1e160
+    with pytest.warns(NotConverged, match="too few digits"):
+        machine = CrammerSingerSVC().fit(X, np.digitize(X[:, 0], [-0.5, 0.5]), sample_weight=weights)
+    assert machine.stopped_ == "stalled"
 
 
 @pytest.mark.parametrize("unit", [1e-4, 1e-2, 1e2, 1e4])

@@ -28,6 +28,8 @@ OVERFLOW = (
     "the objective is not a finite number: C, the weights, the targets or the kernel values are too large for float64; "
     "scale them, for instance weights to mean one and features and targets by StandardScaler"
 )
+# A tolerance that is met with a relative gap above this says nothing about the machine: too few digits, or too coarse.
+UNRESOLVED = 0.5
 # What ended a solver that met its tolerance, or has none.
 MET = ("converged", "stationary", "seen")
 
@@ -35,13 +37,14 @@ MET = ("converged", "stationary", "seen")
 def confirmed(solutions: Sequence[Solution], doubt: str | None) -> list[Solution]:
     """The solutions as a fit may show them.
 
-    Numbers that overflowed are refused: NaN is no certificate.  With a `doubt` that the dual is a lower bound (see
-    `mercer.machine.definiteness`) dual value and gap become NaN, with a warning.
+    Numbers that overflowed are refused: NaN is no certificate.  Where half of the objective may be missing nothing has
+    converged, whatever the tolerance: huge weights and C leave float64 no digits.  With a `doubt` that the dual is a
+    lower bound (see `mercer.machine.definiteness`) dual value and gap become NaN, with a warning.
     """
     if not all(map(_finite, solutions)):
         raise InvalidInput(OVERFLOW)
     if doubt is None:
-        return list(solutions)
+        return [_resolved(solution) for solution in solutions]
     warnings.warn(
         f"{doubt}.  The machine is fitted without a certificate: the dual is no lower bound (gap_ and dual_objective_ "
         "are nan), and the solution may be a local optimum.",
@@ -56,6 +59,13 @@ def _finite(solution: Solution) -> bool:
     if solution.stopped in MET:
         return math.isfinite(solution.primal) and math.isfinite(solution.dual) and math.isfinite(solution.gap)
     return not (math.isnan(solution.primal) or math.isnan(solution.dual) or math.isnan(solution.gap))
+
+
+def _resolved(solution: Solution) -> Solution:
+    if "rho" in solution.multipliers:  # a margin that is a variable may vanish, and the objective with it
+        return solution
+    unresolved = solution.stopped == "converged" and solution.relative_gap > UNRESOLVED
+    return replace(solution, stopped="stalled") if unresolved else solution
 
 
 def _without_certificate(solution: Solution) -> Solution:
@@ -86,6 +96,8 @@ def warn_if_stopped(solutions: Sequence[Solution], max_iter: int, max_time: floa
         "StandardScaler or MinMaxScaler.",
         "time": f"The time limit was reached (max_time={max_time}).",
         "interrupted": "Training was interrupted, by Ctrl-C or by a callback.",
+        "stalled": "The solver could not go further (stalled): C, the weights or the targets leave float64 too few "
+        "digits, or tol is too coarse for their scale; scale them or lower tol.",
         "diverged": "The iteration diverged: its step is too large for this problem.",
     }.get(stopped, f"The solver could not go further ({stopped}).")
     distance = "" if any(math.isnan(s.gap) for s in solutions) else f"; its relative duality gap is {gap_text(gap)}"

@@ -69,6 +69,9 @@ def test_conditionally_positive_definite_kernels_need_the_bias():
     X, Y = points()
     with pytest.raises(NotPositiveDefinite, match='bias="free"'):
         cholesky.solve(LeastSquares(Gram(Multiquadric(u=1), X), Y, bias="none"))
+    with pytest.raises(NotPositiveDefinite, match='bias="free"'):  # a basis without the constant does not do
+        cholesky.solve(LeastSquares(Gram(Multiquadric(u=1), X), Y, bias="none", basis=X))
+    assert cholesky.solve(LeastSquares(Gram(Multiquadric(u=1), X), Y, bias="none", basis=X[:, :1] ** 0)).gap >= 0.0
 
 
 def test_a_multiple_of_the_ones_matrix_leaves_the_model_alone_and_makes_the_matrix_definite():

@@ -124,6 +124,7 @@ def test_a_monitor_sees_the_gap_close_and_can_stop_the_run(solver):
         solver.solve(problem, tol=1e-7, monitor=monitor)
     gaps = [record.gap for record in monitor.history]
     assert gaps[-1] < gaps[0]
+    assert all(record.primal >= record.dual for record in monitor.history)
 
 
 @pytest.mark.parametrize("solver", [*KRYLOV[:2], *KRYLOV[3:], *SLOW], ids=name)

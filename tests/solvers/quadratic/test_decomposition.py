@@ -170,6 +170,21 @@ def test_checkpoint_is_taken_up(tmp_path):
     assert resumed.iterations < whole.iterations
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_interrupted_run_on_float32_values_counts_their_errors(seed):
+    """At C = 1e5 the sums are far off; no pass in float64 follows an interruption, so that the gap must hold it all."""
+    X, y = classes(1600, seed=seed)
+    kernel = Gaussian(sigma=2.0)
+    problem = RegularisedRisk(Gram(kernel, X, precision="float32"), y, Hinge(), 1e5)
+    with Monitor(callback=lambda record: record.iteration >= 60_000) as monitor:
+        found = decomposition.solve(problem, monitor=monitor)
+    assert found.stopped == "interrupted"
+    c = found.coefficients
+    f = kernel(X) @ c
+    dual = float(y @ c) - 0.5 * float(c @ f)
+    assert found.dual <= dual
+
+
 # Degenerate input ------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,6 +91,18 @@ def test_a_sampled_preconditioner_reaches_the_same_solution(X: np.ndarray, Y: np
     distance = np.linalg.norm(outputs(KERNEL, X, S, solution) - f)
     assert distance <= np.sqrt(2 * solution.gap / C) + rounding * np.sqrt(f.size)
     assert solution.primal == pytest.approx(objective, rel=2e-6 if precision == "float32" else 1e-8)
+
+
+def test_the_seed_draws_the_sample_of_the_preconditioner(X: np.ndarray, Y: np.ndarray) -> None:
+    def first_step(seed: int) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = rectangle.solve(X, KERNEL, X[:60], y=Y, C=3.0, sample=150, tol=1e-12, iterations=1, seed=seed)
+        assert found.details["method"] == "sample"
+        return np.asarray(found.coefficients)
+
+    np.testing.assert_array_equal(first_step(1), first_step(1))
+    assert not np.allclose(first_step(1), first_step(2), rtol=1e-9, atol=0)
 
 
 def test_the_gap_bounds_the_distance_to_the_optimum(X: np.ndarray, Y: np.ndarray) -> None:
