@@ -92,8 +92,11 @@ def test_products_do_not_depend_on_what_is_held(slots, constant):
 def test_cut_rows_leave_room_for_more_and_come_back_whole():
     cache = RowCache(streamed(), memory=4 * ROW)
     cache.provide(np.array([0, 1, 2]))
+    room = cache.buffer
     left = np.arange(0, N, 4)
     cache.restrict(left)
+    assert cache.buffer is room  # in the same bytes
+    assert np.allclose(cache.rows[cache.slot_of[[0, 1, 2]]], K[:3, left])
     assert cache.slots == 16  # rows a quarter as long
     assert cache.report().held == 3
     before = cache.evaluations

@@ -59,11 +59,14 @@ class RowCache:
         if slots < LEAST_ROWS:
             need = show(LEAST_ROWS * width * self.dtype.itemsize)
             raise BudgetTooSmall(f"the row cache needs {need} for {LEAST_ROWS} rows of {width} values: raise memory")
-        # Pages that were never written take no memory.
-        self.rows = np.empty((int(min(slots, self.n)), width), dtype=self.dtype)
+        count = int(min(slots, self.n))
+        if not hasattr(self, "buffer"):
+            # Pages that were never written take no memory.
+            self.buffer = np.empty(min(self.budget // self.dtype.itemsize, self.n * self.n), dtype=self.dtype)
+        self.rows = self.buffer[: count * width].reshape(count, width)
         self.slot_of = np.full(self.n, -1, dtype=np.intp)
-        self.row_in = np.full(len(self.rows), -1, dtype=np.intp)  # the row in each place
-        self.used = np.zeros(len(self.rows), dtype=np.int64)
+        self.row_in = np.full(count, -1, dtype=np.intp)  # the row in each place
+        self.used = np.zeros(count, dtype=np.int64)
 
     @property
     def slots(self) -> int:
@@ -188,19 +191,19 @@ class RowCache:
         """Cut the rows to `points`, which must be among the present columns; held rows stay, and more find a place."""
         if self.whole:
             return
-        keep, rows = self.position[points], np.flatnonzero(self.slot_of >= 0)
-        rows = rows[np.argsort(self.used[self.slot_of[rows]])]
-        before, old = self.rows, self.slot_of[rows]
+        keep = self.position[points]
+        before, stamps, old = self.rows, self.used, np.flatnonzero(self.row_in >= 0)
+        rows = self.row_in[old]
         self._position = np.full(self.n, -1, dtype=np.intp)
         self._position[points] = np.arange(points.size)
         self.columns = points
         self._lay_out(points.size)
-        kept = slice(max(0, rows.size - self.slots), None)
-        rows, old = rows[kept], old[kept]
-        self.rows[: rows.size] = before[np.ix_(old, keep)]
+        # In one buffer: the k-th row held goes to place k, which ends before the next one begins.
+        for place, slot in enumerate(old.tolist()):
+            self.rows[place] = before[slot, keep]
         self.slot_of[rows] = np.arange(rows.size)
         self.row_in[: rows.size] = rows
-        self._stamp(np.arange(rows.size, dtype=np.intp))
+        self.used[: rows.size] = stamps[old]
 
     def restore(self) -> None:
         """Whole rows again; those that were cut are forgotten."""
