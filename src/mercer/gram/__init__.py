@@ -14,7 +14,7 @@ from mercer.gram.precomputed import PrecomputedGram, is_symmetric
 from mercer.gram.rows import PointColumns, RowsOnDemand, fill_all, fill_row, no_columns, room_for_rows
 from mercer.gram.sparse import SparseGram
 from mercer.gram.streamed import StreamedGram
-from mercer.gram.stretches import StoredStretches
+from mercer.gram.stretches import StoredStretches, stretches_of
 
 __all__ = [
     "CacheReport",
@@ -45,5 +45,6 @@ __all__ = [
     "no_columns",
     "room_for_rows",
     "size",
+    "stretches_of",
     "take",
 ]

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from mercer.compiled import loop
 
 CHUNK = 2048
+Stretches = tuple[int, int, int]
 
 
 class StoredStretches:
     """The values between n points of the symmetric matrix `matrix`."""
 
-    def __init__(self, matrix: NDArray[Any], stretches: tuple[int, int, int], n: int) -> None:
+    def __init__(self, matrix: NDArray[Any], stretches: Stretches, n: int) -> None:
         self.matrix, self.stretches = matrix, stretches
         self.shape = (n, n)
         self.dtype = matrix.dtype
@@ -50,6 +51,11 @@ class StoredStretches:
         out = np.zeros(self.shape[0])
         _add_rows(self.matrix, self.stretches, columns, v, out)
         return out
+
+
+def stretches_of(gram: Any) -> tuple[NDArray[Any], Stretches] | None:
+    """The matrix and the stretches behind an operator of this kind, for loops that read it in place; else None."""
+    return (gram.matrix, gram.stretches) if isinstance(gram, StoredStretches) else None
 
 
 @loop

@@ -148,7 +148,7 @@ class Path:
     """The machines of one training set along C: coefficients (c, m), biases (c,)."""
 
     def __init__(self, K: Matrix, held: slice, stated: tuple[Loss, Array, Array], settings: Settings) -> None:
-        self.settings = settings
+        self.K, self.settings = K, settings
         loss, y, weights = stated
         n = y.size
         self.stretch = (0, held.start, held.stop)
@@ -174,12 +174,11 @@ class Path:
 
     def _solve_at_once(self, to: int) -> None:
         """The costs up to number `to` in one compiled call."""
-        at, gram, shape = slice(self.reached, to), self.unit.gram, self.state.shape
-        assert isinstance(gram, StoredStretches)
+        at, shape = slice(self.reached, to), self.state.shape
         parts = (self.unit.linear, self.unit.lower, self.unit.upper)
         linear, lower, upper = (np.ascontiguousarray(part).reshape(shape) for part in parts)
         end = cost_path(
-            gram.matrix, gram.stretches, linear, lower, upper, self.settings.costs[at], self.settings.tol, UNLIMITED,
+            self.K, self.stretch, linear, lower, upper, self.settings.costs[at], self.settings.tol, UNLIMITED,
             self.state, self.F, self._cost_before(), self.coefficients[at], self.biases[at], np.empty((to, 2)),
         )  # fmt: skip
         self.reached, self.ended = to, bool(np.isfinite(end))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC, SVR
 
@@ -113,6 +113,7 @@ def test_a_path_by_working_sets_stops_when_told_to() -> None:
     assert not found.ended
 
 
+@settings(deadline=None)  # the first example compiles
 @given(st.integers(0, 10_000))
 def test_stretches_are_the_part_of_the_matrix_they_stand_for(seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.errors import InvalidInput
-from mercer.gram import GramOperator, RowsOnDemand, StoredStretches
+from mercer.gram import GramOperator, RowsOnDemand, stretches_of
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
@@ -171,7 +171,7 @@ class GroupSums:
 
     def fits_whole(self) -> bool:
         """Whether the whole matrix is small enough to be formed."""
-        if isinstance(self.gram, StoredStretches):
+        if stretches_of(self.gram) is not None:
             return True
         room = self.gram.plan().budget if isinstance(self.gram, GramOperator) else np.inf
         return self.n <= WHOLE_IF_CROWDED and self.n**2 * self.gram.dtype.itemsize <= room
@@ -217,11 +217,9 @@ class GroupSums:
             )
             self.kernel_values += self.n * int(np.count_nonzero(before | self.s.any(axis=0)))
             return outcome
-        if isinstance(self.gram, StoredStretches):
-            where = self.gram.stretches
-            return minimise_pairs(
-                self.gram.matrix, where, self.diagonal, self.F, self.s, self._program(), self.groups, tol, most
-            )
+        stored = stretches_of(self.gram)
+        if stored is not None:
+            return minimise_pairs(*stored, self.diagonal, self.F, self.s, self._program(), self.groups, tol, most)
         if self.matrix is None:
             self.matrix = self._with_constant(np.ascontiguousarray(self.gram.block(None, None)))
             self.kernel_values += self.n * self.n

@@ -188,8 +188,8 @@ def certified(
         chosen = random.choice(numbers, min(len(there), SAMPLED_PAIRS), replace=False).tolist()
         shares = [_sampled_errors(machines[pair], partial(exact, pair), random) for pair in chosen]
         free, energy = (np.concatenate(kind) for kind in zip(*shares))
-        level = mean_bound(free, sum(int(np.count_nonzero(_free(machine))) for machine in there))
-        mean = mean_bound(energy, sum(int(np.count_nonzero(machine.coefficients)) for machine in there))
+        level = mean_bound(free, sum([int(np.count_nonzero(_free(machine))) for machine in there]))
+        mean = mean_bound(energy, sum([int(np.count_nonzero(machine.coefficients)) for machine in there]))
     return [None if machine is None else _with_doubt(machine, level, mean, dtype, tol) for machine in machines]
 
 
@@ -216,15 +216,9 @@ def _sampled_errors(
     points = np.concatenate(drawn)
     wrong = exact(points) - machine.values[points]
     inside, support = np.split(wrong, [drawn[0].size])
-    return (
-        _divided(kinds[0].size * machine.box[drawn[0]] * np.abs(inside), size * free),
-        _divided(kinds[1].size * s[drawn[1]] * support, size * norm),
-    )
-
-
-def _divided(values: Vector, unit: float) -> Vector:
-    """Values in a unit; without a unit they are zero."""
-    return values / unit if unit > 0.0 else np.zeros(values.size)
+    costs = kinds[0].size * machine.box[drawn[0]] * np.abs(inside), kinds[1].size * s[drawn[1]] * support
+    units = size * free, size * norm
+    return costs[0] / (units[0] or 1.0), costs[1] / (units[1] or 1.0)  # without a unit there are no costs either
 
 
 def _with_doubt(machine: PairSolution, level: float, mean: float, dtype: Any, tol: float) -> PairSolution | None:
