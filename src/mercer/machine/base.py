@@ -35,7 +35,7 @@ from mercer.machine.callbacks import watching
 from mercer.machine.fitted_state import State
 from mercer.machine.outcome import FitPlan, confirmed, warn_if_stopped
 from mercer.machine.prediction import Expansion
-from mercer.machine.training_set import TrainingSet
+from mercer.machine.training_set import FACTORISING, TrainingSet
 from mercer.resources import Resources
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
@@ -195,6 +195,7 @@ class KernelMachine(KernelEstimator):
         self.kernel_ = self._resolved(kind, X if kept is None else arguments.take(X, kept), weights)
         kernel = self.kernel if kind == "function" else self.kernel_
         training = TrainingSet(kind, X, kept, kernel, self._resources(), largest=largest, tol=self.tol, machine=size)
+        training.by_factor = getattr(self, "solver", None) in FACTORISING
         if kind == "features":
             advice.on_scales(self.kernel_, training.points)
         if self.basis is not None:

@@ -22,6 +22,8 @@ from mercer.resources import Resources
 
 Index = NDArray[np.intp]
 
+# Solvers of support vector machines that factorise the matrix, or its thin factor.
+FACTORISING = ("interior_point", "lagrangian", "newton", "irwls")
 SMALL_BUDGET = 1 << 28
 SMALLEST_SHARE = 1 << 23  # bytes a machine that is trained beside others has for its own rows
 SHARED_FROM_FEATURES = 64

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mercer import threads
 from mercer.machine.base import KernelMachine, Matrix, Vector
 from mercer.machine.outcome import MET
-from mercer.machine.training_set import TrainingSet
+from mercer.machine.training_set import FACTORISING, TrainingSet
 from mercer.problems import Problem
 from mercer.resources import Resources
 from mercer.solvers.catalogue import NAMES
@@ -26,7 +26,6 @@ from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 from mercer.svm.solving import WarmStart, solve
 
-FACTORISING = ("interior_point", "lagrangian", "newton", "irwls")
 DEFAULT_CACHE = 200  # scikit-learn's default cache_size, in MB
 
 
@@ -58,12 +57,6 @@ class SupportVectorMachine(KernelMachine):
     def _factorises(self) -> bool:
         """Whether a solver that factorises the matrix is asked for, or the interior point method needed for a basis."""
         return self.solver in FACTORISING or self.basis is not None
-
-    def _training_set(self, *args: Any, **options: Any) -> tuple[TrainingSet, Vector | None]:
-        """A linear kernel is held by its factor, the points, where the solver works with that."""
-        training, weights = super()._training_set(*args, **options)
-        training.by_factor = self._factorises
-        return training, weights
 
     def _blas(self, n: int) -> AbstractContextManager[None]:
         """The interior point factorises large matrices; all else runs its own threads, each with one of BLAS."""
