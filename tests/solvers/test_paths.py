@@ -41,12 +41,14 @@ ACCEPTING = [name for name in catalogue.NAMES if catalogue.by_name(name).accepts
 
 @pytest.mark.parametrize("solver", ACCEPTING)
 def test_a_warm_path_has_the_objectives_of_a_cold_one(solver):
-    warm = path(at_cost, COSTS[2:5], solver=solver, tol=1e-5)
-    cold = path(at_cost, COSTS[2:5], solver=solver, tol=1e-5, warm=False)
+    # First order takes ever longer to more digits, the longer the larger C.
+    costs, gap = ([1.0, 0.3], 1e-3) if solver == "gradient" else (COSTS[2:5], 1e-5)
+    warm = path(at_cost, costs, solver=solver, tol=gap, gap_tol=gap)
+    cold = path(at_cost, costs, solver=solver, tol=gap, gap_tol=gap, warm=False)
     for one, other in zip(warm.solutions, cold.solutions):
         assert one.dual <= other.primal * (1.0 + 1e-9)
         assert other.dual <= one.primal * (1.0 + 1e-9)
-        assert one.primal == pytest.approx(other.primal, rel=1e-3)
+        assert one.primal == pytest.approx(other.primal, rel=2.0 * gap)
 
 
 @pytest.mark.parametrize("make", [at_cost, at_width], ids=["C", "sigma"])
