@@ -41,3 +41,8 @@ def test_members_have_the_parameters_of_the_fold() -> None:
     found = ensembles.trained("committee-lssvc", Wish(machine="lssvc", C=3.0, sigma=2.0), fold)
     assert all(member.C_ == 3.0 for member in found.members_)
     assert found.kernel_.sigma == 2.0
+
+
+def test_only_least_squares_members_are_coupled() -> None:
+    assert {"coupled-lssvc", "coupled-lssvr", "local-svc", "local-svr"} <= set(ensembles.ENSEMBLES)
+    assert not {"coupled-svc", "coupled-svr"} & set(ensembles.ENSEMBLES)

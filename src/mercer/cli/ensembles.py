@@ -15,13 +15,16 @@ KINDS: dict[str, dict[str, Any]] = {
     "stacked": {"machine": "Stacking", "members": 5},
     "boosted": {"machine": "AdaBoost", "rounds": 15, "size": 0.2},
     "experts": {"machine": "MixtureOfExperts"},
+    "local": {"machine": "LocalMachines"},
+    "coupled": {"machine": "CoupledEnsemble"},
 }
+LEAST_SQUARES = ("lssvc", "lssvr")
 # Name on the command line: the machine of the members, and the kind of ensemble.
 ENSEMBLES: dict[str, tuple[str, str]] = {
     f"{kind}-{base}": (base, kind)
     for kind in KINDS
     for base, task in TASKS.items()
-    if kind != "boosted" or task == "classification"
+    if (kind != "boosted" or task == "classification") and (kind != "coupled" or base in LEAST_SQUARES)
 }
 # Words that stand for several ensembles, and the machine they are made of.
 GROUPS = {f"{base}-ensembles": (base, *(name for name, (own, _) in ENSEMBLES.items() if own == base)) for base in TASKS}
