@@ -115,21 +115,35 @@ def test_a_label_that_comes_late_must_be_named(files, finish):
     assert machine_in(files / "late.mercer").classes_.tolist() == [-1, 1, 2]
 
 
+# The command, which also leaves the number of points it has learnt in a file.
+TELLING = """
+import pathlib, sys
+from mercer.cli import streaming
+from mercer.cli.app import main
+learn = streaming.Learning.learn
+def told(self, block):
+    going = learn(self, block)
+    pathlib.Path("part").write_text(str(self.machine.n_iter_))
+    pathlib.Path("part").rename("learnt")
+    return going
+streaming.Learning.learn = told
+main(sys.argv[1:])
+"""
+
+
 def test_ctrl_c_keeps_what_was_learnt(files):
-    """Fed slowly through a pipe that never ends, and interrupted while it waits for more."""
-    lines = (files / "a.svm").read_bytes().splitlines(keepends=True)
-    words = [*COMMAND, "fit", "-", "--stream", "--format", "svmlight", "--model", "c.mercer", "--overwrite"]
-    process = subprocess.Popen(
-        words, cwd=files, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ
-    )
+    """Fed through a pipe that never ends, and interrupted once enough of it was learnt."""
+    block = (files / "a.svm").read_bytes()
+    words = ["fit", "-", "--stream", "--format", "svmlight", "--model", "c.mercer", "--overwrite"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", TELLING, *words], cwd=files, env=os.environ, **pipes)
     assert process.stdin is not None
-    sent = 0
-    while sent < 3 << 20:  # three blocks of a mebibyte
-        block = b"".join(lines)
+    for _ in range(1 + (3 << 20) // len(block)):  # three blocks of a mebibyte
         process.stdin.write(block)
-        sent += len(block)
     process.stdin.flush()
-    time.sleep(6.0)
+    told, end = files / "learnt", time.monotonic() + 120.0
+    while not (told.exists() and int(told.read_text()) > 6000) and time.monotonic() < end:
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     try:
         _, errors = process.communicate(timeout=60)
