@@ -86,6 +86,9 @@ CASES = [
     machine(mercer.LeeLinWahbaSVC),
     machine(mercer.BredensteinerBennettSVC),
     machine(mercer.KernelLogistic),
+    machine(mercer.RankSVM, C=0.01),
+    machine(mercer.OrdinalSVC),
+    machine(mercer.ProportionalOdds),
     machine(mercer.LinearProgrammingSVC),
     machine(mercer.LinearProgrammingSVR, C=2.0),
     # The folds of a search are dealt out to points, not to copies.

@@ -28,6 +28,7 @@ METHODS = (
 # One or two numbers that go with given coefficients, or the nearest point of a box: no machine is trained by them.
 BELONGS = {
     "problems/multinomial.py: best_bias": "the bias of each class, all else given",
+    "problems/cumulative.py: best_thresholds": "the thresholds between ranks, the function given",
     "problems/program.py: _onto_rows": "the nearest feasible point",
     "machine/probability.py: fit_sigmoid": "two numbers of Platt's sigmoid",
 }
@@ -93,6 +94,7 @@ def test_every_conjugate_gradient_iteration_takes_the_one_recursion() -> None:
         "linear/masked_systems.py",
         "linear/multishift.py",
         "multiclass/multinomial.py",
+        "ordinal/newton.py",
         "streamed/newton.py",
         "streamed/rectangle.py",
     }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         models,
         multiclass,
         online,
+        ordinal,
         problems,
         selection,
         solvers,
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
         WestonWatkinsSVC,
     )
     from mercer.online import OnlineNovelty, OnlineSVC, OnlineSVR
+    from mercer.ordinal import OrdinalSVC, ProportionalOdds, RankSVM
     from mercer.svm import (
         SVC,
         SVR,
@@ -126,6 +128,7 @@ _NAMES = {
         "BredensteinerBennettSVC CrammerSingerSVC KernelLogistic LeeLinWahbaSVC Multilabel OutputCode WestonWatkinsSVC"
     ),
     "online": "OnlineNovelty OnlineSVC OnlineSVR",
+    "ordinal": "OrdinalSVC ProportionalOdds RankSVM",
     "svm": (
         "SVC SVR BayesPointMachine KernelPerceptron LinearProgrammingSVC LinearProgrammingSVR NuSVC NuSVR OneClassSVM"
     ),
@@ -142,12 +145,12 @@ __all__ = [
     "IncompleteCholesky", "Kernel", "KernelFeatures", "KernelLogistic", "KernelPCA", "KernelPerceptron", "Laplacian",
     "LeeLinWahbaSVC", "Linear", "LinearProgrammingSVC", "LinearProgrammingSVR", "LocalMachines", "LocallyStationary",
     "Log", "Matern", "MixtureOfExperts", "Multilabel", "Multiquadric", "Normalised", "NuSVC", "NuSVR", "Nystrom",
-    "OneClassSVM", "OnlineNovelty", "OnlineSVC", "OnlineSVR", "OrthogonalFourier", "OutputCode", "Periodic",
-    "Polynomial", "Power", "Precomputed", "RandomFourier", "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid",
-    "Spectrum", "Spline", "Stacking", "Standardise", "ThinPlate", "TunedLogistic", "TunedSVC", "TunedSVR", "Wendland",
-    "WestonWatkinsSVC", "__version__", "data", "ensembles", "errors", "gram", "kernels", "least_squares", "losses",
-    "lowrank", "models", "multiclass", "online", "problems", "selection", "show_versions", "solvers", "svm",
-    "transformers", "tune", "tuned",
+    "OneClassSVM", "OnlineNovelty", "OnlineSVC", "OnlineSVR", "OrdinalSVC", "OrthogonalFourier", "OutputCode",
+    "Periodic", "Polynomial", "Power", "Precomputed", "ProportionalOdds", "RandomFourier", "RankSVM",
+    "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid", "Spectrum", "Spline", "Stacking", "Standardise",
+    "ThinPlate", "TunedLogistic", "TunedSVC", "TunedSVR", "Wendland", "WestonWatkinsSVC", "__version__", "data",
+    "ensembles", "errors", "gram", "kernels", "least_squares", "losses", "lowrank", "models", "multiclass", "online",
+    "ordinal", "problems", "selection", "show_versions", "solvers", "svm", "transformers", "tune", "tuned",
 ]  # fmt: skip
 _ROOMS = frozenset(__all__) - _HOME.keys() - {"__version__"}
 

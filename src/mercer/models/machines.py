@@ -61,6 +61,7 @@ from mercer.multiclass import (
 from mercer.multiclass.codes import Audit
 from mercer.multiclass.support_vector_bank import CodedSVC
 from mercer.online import OnlineNovelty, OnlineSVC, OnlineSVR
+from mercer.ordinal import OrdinalSVC, ProportionalOdds, RankSVM
 from mercer.svm import (
     SVC,
     SVR,
@@ -80,6 +81,7 @@ MACHINES = (
     *(SVC, NuSVC, SVR, NuSVR, OneClassSVM, LSSVC, LSSVR),
     *(CrammerSingerSVC, WestonWatkinsSVC, LeeLinWahbaSVC, BredensteinerBennettSVC, KernelLogistic),
     *(OutputCode, Multilabel, TunedSVC, TunedLogistic, TunedSVR, OnlineSVC, OnlineSVR, OnlineNovelty),
+    *(RankSVM, OrdinalSVC, ProportionalOdds),
     *(Bagging, Committee, Stacking, AdaBoost, MixtureOfExperts, CoupledEnsemble, LocalMachines),
     *(LinearProgrammingSVC, LinearProgrammingSVR, KernelPerceptron, BayesPointMachine),
 )

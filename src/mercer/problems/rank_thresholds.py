@@ -1,0 +1,147 @@
+"""Support vector ordinal regression: parallel boundaries b_1 <= ... <= b_{q-1} on one latent function.
+
+    P = 1/2 ||f||^2 + C sum_j sum_{i in I_j} w_i l(1 - s_ij (f(x_i) - b_j)),      s_ij = +1 for r_i > j, else -1,
+
+with l the hinge or its square (Chu and Keerthi 2007).  *Implicit* thresholds let every point speak at every boundary,
+and the best b are in order by themselves; *explicit* ones hear the two neighbouring ranks only, I_j = {r_i = j, j + 1},
+and are kept in order by a constraint.
+
+Given f, the best thresholds are q - 1 problems in one variable, whose slope is a piecewise linear increasing function:
+its zero is found between two of its corners.  The order of explicit thresholds is that of isotonic regression with
+convex losses: neighbours in the wrong order are pooled, and share one value (Best, Chakravarti and Ubhaya 2000).  The
+second derivative of the least over b is, with k_i the curvature of point i at a threshold,
+
+    diag(sum of k) - sum over thresholds of  k k' / (1'k).
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.problems.latent import (
+    HingeName,
+    Index,
+    LatentPoint,
+    LatentProblem,
+    Piece,
+    Vector,
+    checked_codes,
+    checked_weights,
+    refuse_missing_ranks,
+)
+from mercer.problems.program import GramLike
+
+Constraints = Literal["explicit", "implicit"]
+
+BALANCED = 1e-12  # slopes of thresholds that are this share of their weights are zero
+
+
+class RankThresholds(LatentProblem):
+    """The problem for `ranks` (n,) from 0 to q - 1, every one of which occurs."""
+
+    def __init__(
+        self,
+        gram: GramLike,
+        ranks: ArrayLike,
+        C: float = 1.0,
+        weights: ArrayLike | None = None,
+        loss: HingeName = "hinge",
+        thresholds: Constraints = "implicit",
+    ) -> None:
+        super().__init__(gram)
+        self.ranks, self.C, self.loss = checked_codes(ranks, self.n), C, loss
+        self.w = C * checked_weights(C, weights, self.n)
+        self.widths = loss == "hinge"
+        counts = np.bincount(self.ranks, weights=self.w)
+        self.q = len(counts)
+        refuse_missing_ranks(counts)
+        self.ordered = thresholds == "explicit"
+        levels = np.arange(self.q - 1)
+        near = (self.ranks[:, None] == levels) | (self.ranks[:, None] == levels + 1)
+        self.members: list[Index] = [
+            np.flatnonzero(near[:, j]) if self.ordered else np.arange(self.n) for j in range(self.q - 1)
+        ]
+
+    def _blocks(self, f: Vector, piece: Piece) -> list[tuple[int, int, float]]:
+        """Thresholds first..last - 1 with their common value; neighbours in the wrong order are pooled."""
+        blocks: list[tuple[int, int, float]] = []
+        for j in range(self.q - 1):
+            first, value = j, self._best(f, j, j + 1, piece)
+            while self.ordered and blocks and blocks[-1][2] > value:
+                first = blocks.pop()[0]
+                value = self._best(f, first, j + 1, piece)
+            blocks.append((first, j + 1, value))
+        return blocks
+
+    def _terms(self, first: int, last: int) -> tuple[Index, Vector]:
+        """Points (p,) of thresholds first..last - 1, one entry for each, and their signs s."""
+        points = np.concatenate([self.members[j] for j in range(first, last)])
+        signs = [np.where(self.ranks[self.members[j]] > j, 1.0, -1.0) for j in range(first, last)]
+        return points, np.concatenate(signs)
+
+    def _best(self, f: Vector, first: int, last: int, piece: Piece) -> float:
+        """The common value of some thresholds that minimises their losses; the middle of those where there are many."""
+        points, s = self._terms(first, last)
+        w, values = self.w[points], f[points]
+        ends = (0.0,) if np.isinf(piece.width) else (0.0, piece.width)
+        corners = np.unique(np.concatenate([values - s * (1.0 - end) for end in ends]))
+        allowed = BALANCED * float(w.sum())
+
+        def slope(b: float) -> float:
+            return float((w * s) @ piece.slope(1.0 - s * (values - b)))
+
+        low = _first(corners, lambda b: slope(b) >= -allowed)
+        high = _first(corners, lambda b: slope(b) > allowed)
+        if low < high:  # the losses are flat between these corners
+            return 0.5 * float(corners[low] + corners[high - 1])
+        a, b = float(corners[max(low - 1, 0)]), float(corners[min(low, len(corners) - 1)])
+        below, above = slope(a), slope(b)
+        return a if above == below else a - below * (b - a) / (above - below)
+
+    def at(self, f: Vector, width: float) -> LatentPoint:
+        """The losses at latent values f (n,), at their best thresholds."""
+        piece = Piece.of(self.loss, width)
+        loss = smooth = remainder = 0.0
+        slope, bent = np.zeros(self.n), np.zeros(self.n)
+        thresholds, parts = np.empty(self.q - 1), []
+        for first, last, b in self._blocks(f, piece):
+            thresholds[first:last] = b
+            points, s = self._terms(first, last)
+            z, w = 1.0 - s * (f[points] - b), self.w[points]
+            smooth += float(w @ piece.value(z))
+            loss += float(w @ np.maximum(z, 0.0)) if self.widths else 0.0
+            remainder += float(w @ piece.remainder(z))
+            slope -= np.bincount(points, weights=w * s * piece.slope(z), minlength=self.n)
+            k = np.bincount(points, weights=w * piece.bent(z), minlength=self.n)
+            bent += k
+            if k.any():
+                parts.append(k)
+        K = np.array(parts).reshape(-1, self.n)
+        sums = K.sum(axis=1)
+
+        def curvature(v: Vector) -> Vector:
+            return np.asarray(bent * v - ((K @ v) / sums) @ K)
+
+        return LatentPoint(loss if self.widths else smooth, smooth, slope, remainder, curvature, thresholds)
+
+    def value(self, f: Vector, width: float) -> float:
+        """The smooth losses at f (n,), at their best thresholds."""
+        piece, total = Piece.of(self.loss, width), 0.0
+        for first, last, b in self._blocks(f, piece):
+            points, s = self._terms(first, last)
+            total += float(self.w[points] @ piece.value(1.0 - s * (f[points] - b)))
+        return total
+
+
+def _first(corners: Vector, holds: Callable[[float], bool]) -> int:
+    """The first of increasing numbers from which on a condition holds, their count where it never does."""
+    low, high = 0, len(corners)
+    while low < high:
+        middle = (low + high) // 2
+        if holds(float(corners[middle])):
+            high = middle
+        else:
+            low = middle + 1
+    return low
