@@ -14,7 +14,7 @@ import sklearn.svm
 
 import mercer.svm
 
-OURS = {name: getattr(mercer.svm, name) for name in mercer.svm.__all__}
+OURS = {name: getattr(mercer.svm, name) for name in mercer.svm.__all__ if hasattr(sklearn.svm, name)}
 
 NOT_OURS = re.compile(r"linear_?sv[cmr]|liblinear|lsvc|dual_auto|crammer")
 

@@ -5,6 +5,7 @@
 (Schoelkopf et al. 2001).  The decision value is f(x) - rho, positive for inliers.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -22,24 +23,30 @@ from mercer.svm.base import SupportVectorMachine
 
 Vector = NDArray[np.float64]
 
-EDGE = 1e-9
+EDGE = 1e-9  # of rho: more than rounding moves a value
+AT_BOUND = 1e-8  # of the bound
 
 
 def _with_edge_inside(problem: OneClass, solution: Solution) -> Solution:
-    """Lower rho, within the solver's tolerance, so that no unbounded support vector counts as an outlier.
+    """Lower rho to the lowest unbounded support vector for which the objective rises by no more than the gap.
 
-    They lie on the edge, f = rho, where rounding would decide; only points at their bound w_i may be outside, which
-    makes their weighted share at most nu.
+    They lie on the edge, f = rho, where rounding would decide whether they are outliers.  At the rho of the certificate
+    the points with f < rho weigh at most nu (sum w), and a lower rho keeps that.  Solvers that come to a bound from
+    inside (gradient descent, reweighted least squares) do not reach it: their outliers look unbounded, and are far
+    below rho, where the objective is higher by more than the gap.
     """
-    c, bound = solution.coefficients, problem.box
+    c, bound, rho = solution.coefficients, problem.box, -float(solution.bias)
     f = solution.details.get("f0")
     values = np.asarray(problem.gram.dot(c) if f is None else f)
-    on_edge = values[(c > 1e-8 * bound) & (c < (1.0 - 1e-8) * bound)]
-    if len(on_edge) == 0:
-        return solution
-    lowest = float(on_edge.min())
-    rho = min(-float(solution.bias), lowest - EDGE * abs(lowest))
-    return replace(solution, bias=-rho)
+
+    def cost(rho: float) -> float:
+        return float(bound @ np.maximum(rho - values, 0.0)) - problem.nu * float(bound.sum()) * rho
+
+    unbounded = (c > AT_BOUND * bound) & (c < (1.0 - AT_BOUND) * bound) & (values < rho)
+    edge = np.append(np.sort(values[unbounded]), rho)
+    # The cost falls up to rho, its minimiser.
+    lowest = float(edge[bisect_left(edge[:-1], -cost(rho) - solution.gap, key=lambda value: -cost(value))])
+    return replace(solution, bias=EDGE * abs(lowest) - lowest)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
