@@ -1,4 +1,4 @@
-"""The solvers of quadratic programs by name: what each accepts, and where it comes from.
+"""The solvers by name, of quadratic programs and of one other dual: what each accepts, and where it comes from.
 
 A solver is a module with NAME, ACCEPTS (what it takes, in words), SECTION (of its source), `accepts(problem)` and
 `solve(problem, *, tol, gap_tol, start, monitor, max_iter) -> Solution`; a line here is all that it needs to be known to
@@ -34,6 +34,7 @@ MODULES = {
     "low_rank_interior_point": "quadratic.growing_rank",
     "nearest_point": "geometric.nearest_point",
     "maximal_margin_perceptron": "geometric.maximal_margin_perceptron",
+    "logistic_pairs": "multiclass.logistic_pairs",
 }
 NAMES = tuple(MODULES)
 
@@ -73,5 +74,5 @@ def require(name: str, problem: Any) -> Any:
     if answer:
         return module
     others = fitting(problem)
-    remedy = f"use solver={others[0]!r}" if others else "no other solver takes it either"
+    remedy = f"use solver={others[0]!r}" if others else "no other solver of mercer.solvers.available() takes it"
     raise InvalidInput(f"solver={name!r} cannot take this problem: {answer.reason}; {remedy}")

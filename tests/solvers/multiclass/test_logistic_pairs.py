@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from mercer import Gaussian, Gram, KernelLogistic, Linear
+from mercer import SVC, Gaussian, Gram, KernelLogistic, Linear
 from mercer.errors import InvalidInput
 from mercer.problems.multinomial import MultinomialLogistic
+from mercer.solvers import catalogue, fitting
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.multiclass import logistic_pairs, multinomial
 
@@ -86,6 +87,18 @@ def test_what_pairs_cannot_take_is_refused_with_the_reason():
         assert not logistic_pairs.accepts(problem)
         with pytest.raises(InvalidInput, match=reason):
             logistic_pairs.solve(problem)
+
+
+def test_pairs_are_listed_and_alone_fit_logistic_problems():
+    assert fitting(case()) == ["logistic_pairs"]
+    assert catalogue.require("logistic_pairs", case()) is logistic_pairs
+    with pytest.raises(InvalidInput, match=r"MultinomialLogistic; use solver='logistic_pairs'"):
+        catalogue.require("decomposition", case())
+    three = MultinomialLogistic(Gram(Gaussian(1.0), np.eye(6)), np.arange(6) % 3)
+    with pytest.raises(InvalidInput, match=r"Newton's method takes any; no other solver of mercer.solvers.available"):
+        catalogue.require("logistic_pairs", three)
+    with pytest.raises(InvalidInput, match=r"RegularisedRisk is not a logistic problem; use solver='decomposition'"):
+        SVC(solver="logistic_pairs").fit(np.eye(6), np.arange(6) % 2)
 
 
 def test_the_machine_takes_either_solver():

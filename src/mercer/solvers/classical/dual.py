@@ -29,7 +29,7 @@ from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.classical.row_cache import RowCache
-from mercer.solvers.contract import Acceptance, require, starting_variables
+from mercer.solvers.contract import require, starting_variables
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic import decomposition
 from mercer.solvers.quadratic.decomposition import GroupSums, Parts
@@ -45,12 +45,7 @@ REFRESH = 100_000  # updates of F by one coefficient between two computations in
 DEEPER = 0.1  # where the violation is met and the gap is not, aim for this share of the violation
 GROUP_SUMS = "boxes and fixed sums of groups of variables"
 
-
-def accepts(problem: Any) -> Acceptance:
-    """The programs that pairs within a group, or single variables without one, can solve."""
-    if not isinstance(problem, Problem | QuadraticProgram):
-        return Acceptance(False, f"it solves quadratic programs, not {type(problem).__name__}")
-    return decomposition.accepts(problem)
+accepts = decomposition.accepts  # what pairs within a group, or single variables without one, can solve
 
 
 class ClassicalDual(GroupSums):

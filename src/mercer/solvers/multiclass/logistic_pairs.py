@@ -51,9 +51,9 @@ def accepts(problem: Any) -> Acceptance:
     if not isinstance(problem, MultinomialLogistic):
         return Acceptance(False, f"{type(problem).__name__} is not a logistic problem")
     if problem.k != 2:
-        return Acceptance(False, f"the problem has {problem.k} classes, and pairs of points serve two")
+        return Acceptance(False, f"the problem has {problem.k} classes, and pairs serve two: Newton's method takes any")
     if problem.bias != "free":
-        return Acceptance(False, f"the bias is {problem.bias!r}, and pairs keep the sum that a free one asks for")
+        return Acceptance(False, f"the bias is {problem.bias!r}, and pairs serve a free one: Newton's method takes any")
     return Acceptance(True, "two classes, and a free bias")
 
 

@@ -38,8 +38,10 @@ SECTION = "Rifkin 2002, section 2.4; Schoelkopf and Smola 2002, section 10.4"
 WHOLE_IF_CROWDED = 10_000
 
 
-def accepts(problem: Problem | QuadraticProgram) -> Acceptance:
+def accepts(problem: Any) -> Acceptance:
     """Problems whose equalities are sums over groups of variables, with the same points in every layer."""
+    if not isinstance(problem, Problem | QuadraticProgram):
+        return Acceptance(False, f"it solves quadratic programs, not {type(problem).__name__}")
     program = problem.program() if isinstance(problem, Problem) else problem
     if program.groups is None:
         return Acceptance(False, "general equality rows need the interior point solver")
