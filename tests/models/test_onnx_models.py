@@ -62,7 +62,18 @@ def assert_equal(machine: Any, path: Path, X: np.ndarray, given: np.ndarray | No
     return found
 
 
-@pytest.mark.parametrize("name", MACHINES)
+NOT_EXPORTED = {"LinearProgrammingSVC", "LinearProgrammingSVR"}
+
+
+@pytest.mark.parametrize("name", sorted(NOT_EXPORTED))
+def test_a_machine_that_is_not_exported_says_which_are(name: str, tmp_path: Path) -> None:
+    machine = quietly(MACHINES[name](), *points())
+    with pytest.raises(InvalidInput, match=f"{name} cannot be exported; give one of SVC, NuSVC"):
+        write_onnx(machine, tmp_path / "m.onnx")
+    assert not (tmp_path / "m.onnx").exists()
+
+
+@pytest.mark.parametrize("name", [name for name in MACHINES if name not in NOT_EXPORTED])
 def test_every_machine(name: str, tmp_path: Path) -> None:
     X, y = points()
     Z, _ = points(200, seed=1)

@@ -6,6 +6,7 @@ rows of a matrix that all pairs share where values are expensive.  Larger pairs 
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import accumulate, combinations
 
 import numpy as np
@@ -119,15 +120,12 @@ def _confirmed(
     `exact_dot` computes K[rows][:, columns] c again in float64; `points` (n,) are the training points in the order of
     their classes.
     """
-    numbers = list(machines)
-
-    def exact(at: int, some: Index) -> Vector:
-        machine = machines[numbers[at]]
-        assert machine is not None
-        return _exact_values(exact_dot, points, stretches[numbers[at]], machine.coefficients, some)
-
+    exact = [
+        partial(_exact_values, exact_dot, points, stretches[pair], machine.coefficients if machine else np.empty(0))
+        for pair, machine in machines.items()
+    ]
     found = certified(list(machines.values()), exact, precision, tol)
-    return dict(zip(numbers, found))
+    return dict(zip(machines, found))
 
 
 def _exact_values(

@@ -10,7 +10,7 @@ matrix is held in the order of the classes, a pair is two stretches of its rows,
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,13 +171,13 @@ def _machine(
 
 def certified(
     machines: Sequence[PairSolution | None],
-    exact: Callable[[int, Index], Vector],
+    exact: Sequence[Callable[[Index], Vector]],
     dtype: Any,
     tol: float,
 ) -> list[PairSolution | None]:
     """The machines with bounds that hold in exact arithmetic; None in the place of those whose values are too coarse.
 
-    `exact(pair, points)` computes K c of a machine again in float64.  The values of all machines came about in one
+    `exact[pair](points)` computes K c of a machine again in float64.  The values of all machines came about in one
     way, so that a sample of a few serves all.  In float64 what rounding lets one expect is enough.
     """
     there = [machine for machine in machines if machine is not None]
@@ -186,7 +186,7 @@ def certified(
         random = np.random.default_rng(0)
         numbers = [pair for pair, machine in enumerate(machines) if machine is not None]
         chosen = random.choice(numbers, min(len(there), SAMPLED_PAIRS), replace=False).tolist()
-        shares = [_sampled_errors(machines[pair], partial(exact, pair), random) for pair in chosen]
+        shares = [_sampled_errors(machines[pair], exact[pair], random) for pair in chosen]
         free, energy = (np.concatenate(kind) for kind in zip(*shares))
         level = mean_bound(free, sum([int(np.count_nonzero(_free(machine))) for machine in there]))
         mean = mean_bound(energy, sum([int(np.count_nonzero(machine.coefficients)) for machine in there]))
