@@ -322,3 +322,18 @@ def test_a_long_stream_is_learnt_in_fixed_memory():
     assert steps == 100_000
     assert terms == 500
     assert late - early < 4 * 1024  # KiB
+
+
+@every
+@pytest.mark.parametrize("first", [sp.csr_array, sp.csr_matrix, np.asarray])
+def test_dense_and_sparse_points_may_come_in_one_stream(machine, first):
+    X, y = data(machine, 120)
+    second = sp.csr_array if first is np.asarray else np.asarray
+    mixed = learn(learn(clone(machine), first(X[:60]), y[:60]), second(X[60:]), y[60:])
+    plain = learn(learn(clone(machine), X[:60], y[:60]), X[60:], y[60:])
+    np.testing.assert_allclose(answers(mixed, X), answers(plain, X), atol=1e-10)
+
+
+def test_no_pass_at_all_is_refused():
+    with pytest.raises(ValueError, match="max_iter"):
+        OnlineSVC(max_iter=0).fit(np.eye(4), [0, 1, 0, 1])

@@ -100,3 +100,22 @@ def test_a_basis_is_refused_by_solvers_of_sums_with_the_name_of_one_that_takes_i
 def test_a_memory_budget_bounds_the_rows_that_are_kept():
     found = SVC(solver="svmlight", memory="300 KiB").fit(X, LABELS)
     assert found.stopped_ == "converged"
+
+
+@pytest.mark.parametrize("solver", TAKERS["OneClassSVM"])
+@pytest.mark.parametrize("nu", [0.1, 0.5])
+def test_no_more_than_a_share_nu_are_outliers_whatever_the_solver(solver, nu):
+    """Solvers that stop at a gap have variables inside their bounds far from the edge, which must not set rho."""
+    machine = OneClassSVM(nu=nu, solver=solver, kernel=Gaussian(sigma=1.0)).fit(X)
+    assert machine.stopped_ == "converged"
+    share = np.mean(machine.predict(X) < 0)
+    assert nu - 0.1 <= share <= nu
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_copies_on_the_edge_are_no_outliers_in_either_precision(precision):
+    rng = np.random.default_rng(103)
+    for _ in range(10):
+        grid = np.round(rng.normal(size=(40, 2)))
+        outliers = OneClassSVM(nu=0.5, kernel=Gaussian(sigma=1.0), precision=precision).fit(grid).predict(grid) < 0
+        assert outliers.mean() <= 0.5

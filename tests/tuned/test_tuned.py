@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
 
 import mercer
-from mercer import TunedSVC, TunedSVR, data, tune
+from mercer import TunedLogistic, TunedSVC, TunedSVR, data, tune
 from mercer.errors import Advice, InvalidInput
 from mercer.kernels import Gaussian, Linear
 from mercer.selection.folds import assign
@@ -220,3 +220,14 @@ def test_probabilities_are_offered_before_the_fit_as_after_it(heart) -> None:
     np.testing.assert_array_equal(np.log(p), machine.predict_log_proba(X))
     with pytest.raises(ValueError, match="is expecting"):
         machine.predict_proba(X[:, :2])
+
+
+@pytest.mark.parametrize("points", [2, 30])
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score", "accuracy"])
+def test_a_class_of_one_point_does_not_end_a_search_by_probabilities(points, scoring) -> None:
+    """Outside one fold there is one class alone: it is predicted with certainty."""
+    X = np.random.default_rng(0).normal(size=(points, 2))
+    y = np.where(np.arange(points) == 1, "rare", "often")
+    machine = TunedLogistic(C=[1.0], sigma=[1.0], scoring=scoring).fit(X, y)
+    assert set(machine.classes_) == {"rare", "often"}
+    assert np.isfinite(machine.predict_proba(X)).all()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from mercer.errors import InvalidInput
@@ -52,6 +52,7 @@ class OnlineMachine(KernelEstimator):
         "rate": [Interval(Real, 0.0, None, closed="neither")],
         "schedule": [StrOptions(set(SCHEDULES))],
         "budget": [Interval(Integral, 1, None, closed="left"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
     }
 
     _supervised: ClassVar[bool] = True

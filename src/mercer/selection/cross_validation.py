@@ -75,6 +75,10 @@ class Classes:
         """Classes (n,) of the decision values of class 0 against class 1."""
         return np.where(values > 0.0, 0, 1)
 
+    def certain(self, code: int, n: int) -> NDArray[Any]:
+        """What is predicted for n points where one class alone was seen."""
+        return np.full(n, code)
+
 
 @dataclass(frozen=True)
 class Targets:
@@ -254,7 +258,7 @@ def validated(
     judge, turned = Judge(kind, layout.rows(fold), settings.score), Turned()
     scores, support = np.full(len(settings.costs), np.nan), np.full(len(settings.costs), np.nan)
     if isinstance(kind, Classes) and len(np.unique(kind.codes[where])) < 2:
-        only = np.full(len(judge.truth), kind.codes[where[0]] if len(where) else 0)
+        only = kind.certain(int(kind.codes[where[0]]) if len(where) else 0, len(judge.truth))
         return Outcome(np.full_like(scores, judge(only)), np.zeros_like(support), 0.0, True)
     reached, stopped = 0, False
     for values, vectors in machines(where):

@@ -41,6 +41,10 @@ class Distributions(Classes):
         """Classes (n,) or probabilities (n, k) of the outputs (n, k)."""
         return np.argmax(values, axis=1) if self.labels else softmax(values)
 
+    def certain(self, code: int, n: int) -> NDArray[Any]:
+        """Classes (n,), or probabilities (n, k) that are one for the class that was seen."""
+        return np.asarray(self.decided(np.tile(np.where(np.arange(self.count) == code, 0.0, -np.inf), (n, 1))))
+
 
 def stored_fold(K: Any, layout: Layout, fold: int, kind: Distributions, settings: Settings) -> Outcome:
     """The path outside a fold on a stored kernel matrix K (n, n)."""

@@ -24,6 +24,7 @@ from mercer.svm.base import SupportVectorMachine
 Vector = NDArray[np.float64]
 
 EDGE = 1e-9  # of rho: more than rounding moves a value
+ROUNDINGS = 16.0  # the same in units of the rounding of kernel values, which is more where these are in float32
 AT_BOUND = 1e-8  # of the bound
 
 
@@ -46,7 +47,8 @@ def _with_edge_inside(problem: OneClass, solution: Solution) -> Solution:
     edge = np.append(np.sort(values[unbounded]), rho)
     # The cost falls up to rho, its minimiser.
     lowest = float(edge[bisect_left(edge[:-1], -cost(rho) - solution.gap, key=lambda value: -cost(value))])
-    return replace(solution, bias=EDGE * abs(lowest) - lowest)
+    share = max(EDGE, ROUNDINGS * float(np.finfo(getattr(problem.gram, "dtype", np.float64)).eps))
+    return replace(solution, bias=share * abs(lowest) - lowest)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -443,3 +443,20 @@ def test_no_warning_on_ordinary_problems():
         warnings.simplefilter("error")
         for kind in KINDS:
             solve(case(kind, 11).problem)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 4, 8])
+@pytest.mark.parametrize("kind", KINDS, ids=IDS)
+def test_a_path_that_ends_early_gives_a_feasible_point_and_bounds_around_the_optimum(kind, most):
+    """The path meets its equalities at the end only; before that its dual value is no lower bound."""
+    problem = case(kind, 3).problem
+    optimum = solve(problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConverged)
+        early = solve(problem, max_iter=most)
+    outside, unmet = problem.program().violation(early.variables)
+    assert outside <= 0.0
+    assert unmet <= 1e-9 * (1.0 + np.abs(early.variables).sum())
+    slack = 1e-7 * (1.0 + abs(optimum.primal))
+    assert early.dual - slack <= optimum.primal
+    assert optimum.dual <= early.primal + slack

@@ -88,6 +88,7 @@ class Stream:
 
     def _learn_block(self, X: Any, targets: Array, weights: Array) -> None:
         rows = size(X)
+        X = X if self.points is None else _in_form_of(self.points, X)
         together = X if self.points is None else _joined(self.points, X)
         values = KernelColumns(self.kernel, together, self.dtype).values(X)
         old = len(self.numbers)
@@ -145,6 +146,13 @@ class Stream:
         product, cut = self.clock[1], self.clock[2]
         slope, radius = float(self.totals[:, 3].max()), self.radius
         return forgotten(self.schedule.regularisation, product - cut, product, slope, radius)
+
+
+def _in_form_of(old: Any, new: Any) -> Any:
+    """New points, dense or CSR as the terms are."""
+    if isinstance(new, list) or sp.issparse(old) == sp.issparse(new):
+        return new
+    return type(old)(new) if sp.issparse(old) else new.toarray()
 
 
 def _joined(old: Any, new: Any) -> Any:

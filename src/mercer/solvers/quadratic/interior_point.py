@@ -134,7 +134,7 @@ def _follow(
     first = starting_variables(program, start, monitor)
     K: Any = matrix_of(program)
     for s in (np.clip(np.zeros(program.size), program.lower, program.upper), first):
-        if s is None or program.violation(s)[1] > 1e-12 * (1.0 + float(np.abs(s).sum())):
+        if s is None or not _meets_sums(program, s):
             continue
         if (given := certified(task, s)).converged(tol):
             return _solution(task, s, given, 0, "converged", began, monitor, {})
@@ -366,14 +366,25 @@ class _Path:
     def finish(self) -> tuple[Array, Certificate]:
         """The best iterate with its certificate; variables at rounding distance from a bound are put on it."""
         _, s, h = self.best
+        s = _feasible(self.program, s)
         answers = [(s, certified(self.problem, s, h))]
         for share in (1e-5, 1e-7, 1e-9):
-            snapped = _snap(self.program, s, share * self.variable_scale)
+            snapped = _feasible(self.program, _snap(self.program, s, share * self.variable_scale))
             certificate = certified(self.problem, snapped, h)
             answers.append((snapped, certificate))
             if certificate.gap <= max(answers[0][1].gap, 1e-2 * self.tol * abs(certificate.primal)):
                 return snapped, certificate
         return min(answers, key=lambda answer: answer[1].gap)
+
+
+def _meets_sums(program: QuadraticProgram, s: Array) -> bool:
+    """Whether the equalities hold at s (N,) to rounding."""
+    return bool(program.violation(s)[1] <= 1e-12 * (1.0 + float(np.abs(s).sum())))
+
+
+def _feasible(program: QuadraticProgram, s: Array) -> Array:
+    """The point s (N,), projected where a path that ended early has not met the equalities: the dual needs them."""
+    return s if _meets_sums(program, s) else program.project(s)
 
 
 def _without_room(program: QuadraticProgram) -> tuple[Array, Mask]:
