@@ -18,6 +18,7 @@ from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.classical.dual import GROUP_SUMS, accepts, descend
+from mercer.solvers.classical.element_cache import ElementCache
 from mercer.solvers.classical.selection import balanced, checked_score
 from mercer.solvers.classical.shrinking import StickyFlags
 from mercer.solvers.classical.subset import PAIRS, SubsetDual
@@ -32,6 +33,7 @@ NAME = "working_set"
 ACCEPTS = GROUP_SUMS
 SECTION = "Schoelkopf and Smola 2002, section 10.4.2, algorithm 10.2"
 SIZE = 50
+CACHES = ("rows", "elements")
 
 
 def solve(
@@ -47,13 +49,17 @@ def solve(
     score: str = "gap",
     inner: str = PAIRS,
     sticky: int = 0,
+    cache: str = "rows",
 ) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given.
 
     `size` variables are worked on at a time, chosen by `score` ("gap", "gradient" or "multiplier") and minimised over
     by `inner`: "pairs", or the name of a registered solver.  A variable that reaches a bound is left alone for the next
-    `sticky` rounds.  `max_iter` bounds the number of inner steps, `memory` the bytes of kernel rows that are kept.
+    `sticky` rounds.  `max_iter` bounds the number of inner steps, `memory` the bytes of kernel values that are kept,
+    whole rows or, with `cache="elements"`, one by one.
     """
+    if cache not in CACHES:
+        raise InvalidInput(f"cache must be one of {', '.join(CACHES)}, got {cache!r}")
     if size < 2:
         raise InvalidInput(f"size must be at least 2, got {size}")
     return descend(
@@ -70,6 +76,7 @@ def solve(
         score=checked_score(score),
         inner=inner,
         sticky=sticky,
+        cache=cache,
     )
 
 
@@ -77,11 +84,25 @@ class FixedSize(SubsetDual):
     """The rounds of algorithm 10.2."""
 
     def __init__(
-        self, problem: Problem, tol: float, start: Array | None, *, size: int, score: str, sticky: int, **options: Any
+        self,
+        problem: Problem,
+        tol: float,
+        start: Array | None,
+        *,
+        size: int,
+        score: str,
+        sticky: int,
+        cache: str = "rows",
+        **options: Any,
     ) -> None:
+        self.elements = cache == "elements"
         super().__init__(problem, tol, start, **options)
         self.size, self.score = size, score
         self.flags = StickyFlags(self.N, sticky)
+
+    def new_cache(self, gram: Any, constant: float) -> Any:
+        """Single values or rows, as asked for."""
+        return ElementCache(gram, constant, self.memory) if self.elements else super().new_cache(gram, constant)
 
     def advance(self, aim: float, most: int) -> int:
         """One working set."""
