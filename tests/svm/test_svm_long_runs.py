@@ -2,13 +2,14 @@
 
 import os
 import signal
+import time
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.svm import SVC as Peer
 
-from mercer import SVC, NuSVR
+from mercer import SVC, Gaussian, NuSVR
 from mercer.errors import NotConverged
 from mercer.solvers import working_sets
 from mercer.solvers.quadratic import pairs
@@ -91,3 +92,16 @@ def test_small_targets_cost_nu_regression_what_a_large_c_does():
     # Both certificates enclose one optimum.
     assert scale**2 * large.dual_objective_ <= small.objective_
     assert small.dual_objective_ <= scale**2 * large.objective_
+
+
+@pytest.mark.filterwarnings("ignore::mercer.errors.NotConverged")
+def test_the_time_limit_holds_for_the_fewest_points():
+    """A step costs more than its row of four values; five million of them took seconds between two looks."""
+    points, y = np.array([[0.0], [0.0], [20.0], [-30.0]]), np.array([3.7e-6, 8.4e-6, 7.8e-5, 1.2e-5])
+    weights = np.array([0.523, 1.235, 0.637, 2.906])
+    options = {"C": 1e4, "nu": 0.1, "kernel": Gaussian(sigma=1.0), "solver": "decomposition"}
+    NuSVR(**options, max_iter=1).fit(points, y, sample_weight=weights)  # compiled before the clock runs
+    began = time.perf_counter()
+    machine = NuSVR(**options, max_time=0.1).fit(points, y, sample_weight=weights)
+    assert machine.stopped_ == "time"
+    assert time.perf_counter() - began < 1.0

@@ -16,12 +16,9 @@ from mercer.problems.base import Problem
 from mercer.solvers.classical.dual import ClassicalDual
 from mercer.solvers.classical.signed import Signed, slope_offsets
 from mercer.solvers.classical.steps import Rows, State, missing
+from mercer.solvers.working_sets import steps_of_a_slice
 
 Array = NDArray[np.float64]
-
-# Steps between two looks of the engine: so many values of rows, which takes a tenth of a second.
-VALUES_PER_SLICE = 20_000_000
-SHORTEST_SLICE = 1000
 
 
 class SignedDual(ClassicalDual):
@@ -39,7 +36,7 @@ class SignedDual(ClassicalDual):
     def advance(self, aim: float, most: int) -> int:
         """A slice of steps."""
         tol = self.tol if self.violation > self.tol else aim
-        most = min(most, max(SHORTEST_SLICE, VALUES_PER_SLICE // self.n))
+        most = min(most, steps_of_a_slice(self.n))
         u = self.signed.merged(self.flat)
         state = State(u, self.F, *slope_offsets(self.signed, u), np.zeros(1))
         self.made[0] = 0
