@@ -49,7 +49,7 @@ class BayesPointMachine(Separator):
     """
 
     method: str = "billiard"
-    softness: float = 0.0
+    softness: float = 1.0
     members: int = 50
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
