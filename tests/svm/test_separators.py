@@ -15,7 +15,10 @@ from mercer.problems import HardMargin
 from mercer.solvers.geometric import perceptron
 from mercer.solvers.quadratic import interior_point
 
-BOTH = (KernelPerceptron(kernel=Gaussian(sigma=0.7)), BayesPointMachine(kernel=Gaussian(sigma=0.7), max_iter=300))
+BOTH = (
+    KernelPerceptron(kernel=Gaussian(sigma=0.7)),
+    BayesPointMachine(kernel=Gaussian(sigma=0.7), softness=0.0, max_iter=300),
+)
 
 
 def apart(n=60, d=2, seed=0, gap=0.15):
@@ -123,7 +126,7 @@ def brute_force(X, y, draws=400_000, seed=0):
 def test_the_billiard_finds_the_centre_of_mass_of_version_space(seed):
     X, y = apart(n=12, seed=seed, gap=0.3)
     centre = brute_force(X, y)
-    found = BayesPointMachine(kernel="linear", max_iter=30_000, random_state=0).fit(X, y)
+    found = BayesPointMachine(kernel="linear", softness=0.0, max_iter=30_000, random_state=0).fit(X, y)
     ours = np.append(found.coef_[0], found.intercept_)
     ours /= np.linalg.norm(ours)
     assert ours @ centre > 1 - 2e-3
@@ -137,7 +140,9 @@ def test_perceptrons_on_average_are_nearer_to_the_centre_than_one_alone():
         centre = brute_force(X, y)
         ends = []
         for members in (1, 60):
-            machine = BayesPointMachine(kernel="linear", method="perceptrons", members=members, random_state=1)
+            machine = BayesPointMachine(
+                kernel="linear", softness=0.0, method="perceptrons", members=members, random_state=1
+            )
             ours = np.append(machine.fit(X, y).coef_[0], machine.intercept_)
             ends.append(1.0 - ours @ centre / np.linalg.norm(ours))
         distances.append(ends)
@@ -150,7 +155,7 @@ def test_softness_lets_any_classes_be_separated():
     X, y = rng.normal(size=(40, 2)), rng.integers(0, 2, 40)
     X[1], y[:2] = X[0], (0, 1)
     with pytest.raises(Infeasible, match="softness"):
-        BayesPointMachine(kernel="linear").fit(X[:4], [0, 1, 0, 1])
+        BayesPointMachine(kernel="linear", softness=0.0).fit(X[:4], [0, 1, 0, 1])
     found = BayesPointMachine(kernel=Gaussian(sigma=1.0), softness=1.0, max_iter=500, random_state=0).fit(X, y)
     assert found.stopped_ == "converged"
     assert np.mean(found.predict(X) == y) > 0.6

@@ -164,7 +164,7 @@ class CoupledEnsemble(Ensemble):
         if data.kind != "features":
             raise InvalidInput("coupled members share basis points: give features, not a kernel matrix or objects")
         random = self._generator()
-        dealt = self._dealt(data, size(X), random)
+        dealt = self._dealt(data, len(np.asarray(y)), random)
         self.parts_ = dealt[data.point]
         L = self._graph()
         places = self._coupling_points(data, unlabelled, random)

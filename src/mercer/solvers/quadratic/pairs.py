@@ -180,11 +180,11 @@ def certified(
     `exact[pair](points)` computes K c of a machine again in float64.  The values of all machines came about in one
     way, so that a sample of a few serves all.  In float64 what rounding lets one expect is enough.
     """
-    there = [machine for machine in machines if machine is not None]
+    there = list(filter(None, machines))
     level = mean = 0.0
     if np.dtype(dtype) != np.float64 and there:
         random = np.random.default_rng(0)
-        numbers = [pair for pair, machine in enumerate(machines) if machine is not None]
+        numbers = np.flatnonzero(list(map(bool, machines)))
         chosen = random.choice(numbers, min(len(there), SAMPLED_PAIRS), replace=False).tolist()
         shares = [_sampled_errors(machines[pair], exact[pair], random) for pair in chosen]
         free, energy = (np.concatenate(kind) for kind in zip(*shares))
