@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.ensemble import AdaBoostClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -201,3 +202,14 @@ def test_what_cannot_be_boosted_is_refused():
     with pytest.raises(InvalidInput, match="margins"):
         AdaBoost(rounds=2).fit(X, three).margins(X, three)
     assert OutputCode(AdaBoost(method="arc-gv", rounds=5)).fit(X, three).predict(X).shape == (60,)
+
+
+def test_margins_of_labels_that_were_not_learnt_are_refused():
+    X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array(["no", "no", "yes", "yes"])
+    found = AdaBoost(rounds=2).fit(X, y)
+    with pytest.raises(InvalidInput, match="perhaps.*which is none of"):
+        found.margins(X, ["no", "perhaps", "yes", "yes"])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        found.margins(X, y[:2])
+    with pytest.raises(NotFittedError):
+        AdaBoost().margins(X, y)

@@ -15,7 +15,7 @@ from sklearn.base import _fit_context, is_regressor
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import ClassifierTags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, has_fit_parameter
 
 from mercer.ensembles import combining, sampling
 from mercer.ensembles.base import Array, Data, Index
@@ -169,10 +169,15 @@ class AdaBoost(BankedEnsemble):
 
     def margins(self, X: Any, y: Any) -> Array:
         """Margins y f(x) (n,) of points of two classes, from -1 to 1, f = sum alpha g / sum alpha."""
+        check_is_fitted(self)
         if len(self.classes_) != 2 or self.method == "logitboost":
             raise InvalidInput("margins are those of a weighted vote about two classes")
-        sign = np.where(np.asarray(y) == self.classes_[1], 1.0, -1.0)
-        return np.asarray(sign * self.decision_function(X))
+        labels = column_or_1d(y)
+        check_consistent_length(X, labels)
+        unknown = ~np.isin(labels, self.classes_)
+        if unknown.any():
+            raise InvalidInput(f"y holds the label {labels[unknown][0]!r}, which is none of {list(self.classes_)}")
+        return np.asarray(np.where(labels == self.classes_[1], 1.0, -1.0) * self.decision_function(X))
 
     def margin_bound(self, rho: float = 0.0) -> Bound:
         """Theorem 1.12: bound on the share of training points of margin at most rho; at rho = 0 on training errors.
