@@ -207,7 +207,7 @@ def test_what_cannot_be_boosted_is_refused():
 def test_margins_of_labels_that_were_not_learnt_are_refused():
     X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array(["no", "no", "yes", "yes"])
     found = AdaBoost(rounds=2).fit(X, y)
-    with pytest.raises(InvalidInput, match="perhaps.*which is none of"):
+    with pytest.raises(InvalidInput, match=r"perhaps.*which is none of"):
         found.margins(X, ["no", "perhaps", "yes", "yes"])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         found.margins(X, y[:2])
