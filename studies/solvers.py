@@ -50,6 +50,7 @@ class Case:
     sigma: float
     C: float
     epsilon: float | None = None  # the tube of a regression
+    classes: Any = None  # (n,), where there are more than two
 
     def gram(self) -> Any:
         """The kernel matrix, nothing of which is held."""
@@ -68,7 +69,8 @@ class Case:
 
     def first(self, n: int) -> "Case":
         """The case on its first n points."""
-        return Case(self.name, self.X[:n], self.y[:n], self.sigma, self.C, self.epsilon)
+        classes = None if self.classes is None else self.classes[:n]
+        return Case(self.name, self.X[:n], self.y[:n], self.sigma, self.C, self.epsilon, classes)
 
 
 def toy(n: int = 600) -> Case:
@@ -85,7 +87,8 @@ def synthetic(n: int = 120) -> dict[str, Case]:
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
     adult = Case("adult", X, y, 2.0, 1.0)
     abalone = Case("abalone", X, np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=n), 1.0, 1.0, 0.2)
-    return {"adult": adult, "usps": Case("usps", X, y, 1.0, 10.0), "abalone": abalone, "toy": toy(60)}
+    usps = Case("usps", X, y, 1.0, 10.0, classes=np.digitize(X[:, 0], np.linspace(-1.2, 1.2, 9)))
+    return {"adult": adult, "usps": usps, "abalone": abalone, "toy": toy(60)}
 
 
 def measured() -> dict[str, Case]:
@@ -100,7 +103,9 @@ def measured() -> dict[str, Case]:
     n = ADULT[-1]
     return {
         "adult": Case("adult", np.asarray(adult.X, dtype=np.float64)[:n], signs[:n], float(np.sqrt(10.0)), 1.0),
-        "usps": Case("usps", np.asarray(usps.X, dtype=np.float64)[:2500], eight[:2500], 8.0, 10.0),
+        "usps": Case(
+            "usps", np.asarray(usps.X, dtype=np.float64)[:2500], eight[:2500], 8.0, 10.0, classes=usps.y[:2500]
+        ),
         "abalone": Case("abalone", Standardise.learn(abalone.X)(abalone.X)[:1500], rings[:1500], 2.0, 1.0, 0.2),
         "toy": toy(),
     }
@@ -330,7 +335,8 @@ size is not run at a larger one. "of n x #SV" is the number of kernel values ove
 2002, section 2.5); none is shown for solvers that do not count. adult is a9a with Platt's kernel (variance 10) and
 C = 1, usps one digit against the rest, abalone epsilon-insensitive regression on standardised rings, toy two classes
 that can be separated at C = 100. Notes in brackets: the solver does not take a free bias, or takes squared losses only,
-and was given that problem. linear_dual needs a thin factor of the matrix, tuples general equality rows.
+and was given that problem. linear_dual needs a thin factor of the matrix, tuples general equality rows,
+logistic_pairs a logistic loss.
 """
 
 

@@ -33,6 +33,17 @@ def test_the_smoke_run_has_every_solver_on_every_set_and_draws_the_gap(study, tm
     assert (tmp_path / "solvers_gap.svg").read_text().startswith("<svg")
 
 
+def test_the_figures_of_the_textbook_are_counted(study, tmp_path):
+    report = tmp_path / "report.md"
+    parts = "elements,digits,novelty,regularisers"
+    assert study.main(["--smoke", "--only", parts, "--work", str(tmp_path / "work"), "--out", str(report)]) == 0
+    text = report.read_text()
+    for title in ("Single values or rows", "Digits among greedy picks", "Novelty on a stream", "Four regularisers"):
+        assert f"## {title}" in text
+    for name in ("half_squared_norm", "half_norm", "absolute_coefficients", "squared_values"):
+        assert f"| {name} | " in text
+
+
 def test_a_solver_that_is_stopped_is_not_run_on_more_points(study):
     case = study.synthetic()["adult"]
     rows = study.side_by_side(case, [60, 120], limit=0.0)
