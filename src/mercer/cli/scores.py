@@ -86,6 +86,13 @@ def of_numbers(y: Any, predicted: Any, seed: int = 0) -> dict[str, Any]:
     return facts
 
 
+def of_order(y: NDArray[Any], values: Array) -> dict[str, Any]:
+    """Facts about values (n,) that put points of ranks y (n,) in an order: pairs of different rank that are right."""
+    from mercer.ordinal.metrics import scaled_pair_loss
+
+    return {"points": len(y), "pairs in order": 1.0 - scaled_pair_loss(y, values)}
+
+
 def _numbers(y: Array, errors: Array) -> Array:
     """R2, root mean squared and mean absolute error; R2 is NaN for constant targets."""
     spread = np.mean((y - y.mean(axis=0)) ** 2, axis=0)
