@@ -79,7 +79,8 @@ def pairs(draw):
     flat = draw(st.booleans())
     K = np.ones((2, 2)) if flat else L @ L.T
     F = np.array([draw(REAL), draw(REAL)])
-    return variables(lower, upper, left, right, *ridges), lower + share * (upper - lower), K, F
+    inside = np.clip(lower + share * (upper - lower), lower, upper)  # a share of one may round to beyond the bound
+    return variables(lower, upper, left, right, *ridges), inside, K, F
 
 
 @settings(max_examples=400, deadline=None)
