@@ -19,5 +19,6 @@ A solver module declares NAME, ACCEPTS (in words), SECTION (of its source), `acc
 
 and has a line in `mercer.solvers.catalogue`.  Its method is a subclass of `ClassicalDual` whose `advance(aim, most)`
 makes at most `most` steps towards a violation of at most `aim` and returns how many it made; `solve` is one call of
-`descend`.  Variable v of N sits on point v % n; `dual.flat` and `dual.G.ravel()` hold all variables in that order.
+`descend`, to which it hands the parameters above unread (`dual.Limits`).  Variable v of N sits on point v % n;
+`dual.flat` and `dual.G.ravel()` hold all variables in that order.
 """

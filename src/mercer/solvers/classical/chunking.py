@@ -11,7 +11,7 @@ added.  The matrix of the chunk is as large as the number of support vectors squ
 section 10.4.1; Rifkin 2002, section 2.3, on the method of portraits).
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,9 @@ from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.resources import available, parse, show
-from mercer.solvers.classical.dual import GROUP_SUMS, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
 from mercer.solvers.classical.selection import violation_scores
 from mercer.solvers.classical.subset import PAIRS, SubsetDual
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -42,15 +41,10 @@ SHARE = 0.7  # of the free memory, where no budget is stated
 def solve(
     problem: Problem | QuadraticProgram,
     *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    memory: int | str | None = None,
     size: int = SIZE,
     order: str = "worst",
     inner: str = PAIRS,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given.
 
@@ -61,15 +55,10 @@ def solve(
         Chunks,
         problem,
         name=NAME,
-        tol=tol,
-        gap_tol=gap_tol,
-        start=start,
-        monitor=monitor,
-        max_iter=max_iter,
-        memory=memory,
         size=size,
         order=order,
         inner=inner,
+        **limits,
     )
 
 

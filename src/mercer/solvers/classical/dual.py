@@ -18,7 +18,7 @@ outputs and rows of points without another variable are not kept up to date.  Be
 back and are looked at again.
 """
 
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,16 +236,27 @@ class ClassicalDual(GroupSums):
         return linear, ridge, low if W is None else low[:, W], high if W is None else high[:, W], group
 
 
+class Limits(TypedDict, total=False):
+    """What `solve` of every classical solver takes besides its own parameters, with the defaults of `descend`."""
+
+    tol: float
+    gap_tol: float | None
+    start: Array | Solution | None
+    monitor: Monitor | None
+    max_iter: int
+    memory: int | str | None
+
+
 def descend(
     method: type[ClassicalDual],
     problem: Problem | QuadraticProgram,
     *,
     name: str,
-    tol: float,
-    gap_tol: float | None,
-    start: Array | Solution | None,
-    monitor: Monitor | None,
-    max_iter: int,
+    tol: float = 1e-3,
+    gap_tol: float | None = None,
+    start: Array | Solution | None = None,
+    monitor: Monitor | None = None,
+    max_iter: int = -1,
     memory: int | str | None = None,
     seed: int = 0,
     **options: Any,

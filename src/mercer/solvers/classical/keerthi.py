@@ -19,7 +19,7 @@ A pass over all variables that changes nothing has compared every one with the f
 most tol.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.classical import dual
-from mercer.solvers.classical.dual import descend
+from mercer.solvers.classical.dual import Limits, descend
 from mercer.solvers.classical.signed import NEVER
 from mercer.solvers.classical.signed_dual import SignedDual
 from mercer.solvers.classical.steps import (
@@ -44,7 +44,6 @@ from mercer.solvers.classical.steps import (
     step_pair,
 )
 from mercer.solvers.contract import Acceptance, require
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -70,13 +69,8 @@ def accepts(problem: Any) -> Acceptance:
 def solve(
     problem: Problem | QuadraticProgram,
     *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    memory: int | str | None = None,
     modification: int = 2,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Solve to a violation e_lo - e_hi of at most `tol`, or to a relative gap of `gap_tol` where that is given.
 
@@ -89,13 +83,8 @@ def solve(
         TwoThresholds,
         problem,
         name=NAME,
-        tol=tol,
-        gap_tol=gap_tol,
-        start=start,
-        monitor=monitor,
-        max_iter=max_iter,
-        memory=memory,
         pairs=modification == 2,
+        **limits,
     )
 
 

@@ -14,7 +14,7 @@ variable is looked at before an answer is given; the proof of convergence in the
 pair that violates most would be taken by the engine where a scan got stuck.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
 from mercer.solvers.classical.subset import PAIRS, SubsetDual
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -46,16 +45,11 @@ SETS = 20  # working sets between two questions to the monitor
 def solve(
     problem: Problem | QuadraticProgram,
     *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    memory: int | str | None = None,
     size: int = SIZE,
     lookahead: int = LOOKAHEAD,
     newlimit: int = NEWLIMIT,
     inner: str = PAIRS,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given.
 
@@ -70,16 +64,11 @@ def solve(
         Scanning,
         problem,
         name=NAME,
-        tol=tol,
-        gap_tol=gap_tol,
-        start=start,
-        monitor=monitor,
-        max_iter=max_iter,
-        memory=memory,
         size=size,
         lookahead=lookahead,
         newlimit=newlimit,
         inner=inner,
+        **limits,
     )
 
 

@@ -11,7 +11,7 @@ gradient, projected onto box and sums and of the best length up to there, takes 
 It ends where no move is left and no fixed variable wants to leave its bound.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram, onto_sum
 from mercer.solvers.classical.chunking import SIZE, Chunks
-from mercer.solvers.classical.dual import GROUP_SUMS, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections, over_all
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.quadratic.analytic_step import FLAT, SNAP
 from mercer.solvers.solution import Solution
 
@@ -41,28 +40,18 @@ INNER = 0.1  # a face is minimised until its gradient has fallen to this share: 
 def solve(
     problem: Problem | QuadraticProgram,
     *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    memory: int | str | None = None,
     size: int = SIZE,
     order: str = "worst",
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol`; parameters as in `chunking`."""
     return descend(
         ProjectedChunks,
         problem,
         name=NAME,
-        tol=tol,
-        gap_tol=gap_tol,
-        start=start,
-        monitor=monitor,
-        max_iter=max_iter,
-        memory=memory,
         size=size,
         order=order,
+        **limits,
     )
 
 

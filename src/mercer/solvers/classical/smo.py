@@ -21,7 +21,7 @@ Problems without a bias have no sum to keep and move one variable at a time (pro
 machines take their pairs from within a sum (section 10.5.6).
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.classical.best_pairs import best_pairs, best_singles, worst_pair
-from mercer.solvers.classical.dual import GROUP_SUMS, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
 from mercer.solvers.classical.signed import NEVER, highest_fall, lowest_rise
 from mercer.solvers.classical.signed_dual import SignedDual, one_of
 from mercer.solvers.classical.steps import (
@@ -47,7 +47,6 @@ from mercer.solvers.classical.steps import (
     step_pair,
     threshold,
 )
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
@@ -66,16 +65,11 @@ PRECISION = 1e-12  # a smaller relative change of a variable is no step
 def solve(
     problem: Problem | QuadraticProgram,
     *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    memory: int | str | None = None,
     seed: int = 0,
     selection: Selection = "platt",
     full_pass_below: float = 0.0,
     precision: float = PRECISION,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Solve to a violation e_lo - e_hi of at most `tol`, or to a relative gap of `gap_tol` where that is given.
 
@@ -95,13 +89,8 @@ def solve(
         Platt if selection == "platt" else BestPairs,
         problem,
         name=NAME,
-        tol=tol,
-        gap_tol=gap_tol,
-        start=start,
-        monitor=monitor,
-        max_iter=max_iter,
-        memory=memory,
         **options,
+        **limits,
     )
 
 

@@ -23,7 +23,7 @@ it was seen last (Schoelkopf and Smola 2002, section 10.1.3).
 """
 
 import heapq
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +35,12 @@ from mercer.problems.program import QuadraticProgram
 from mercer.resources import parse
 from mercer.solvers.classical import keerthi
 from mercer.solvers.classical.chunk_cache import ChunkCache
-from mercer.solvers.classical.dual import ClassicalDual, descend
+from mercer.solvers.classical.dual import ClassicalDual, Limits, descend
 from mercer.solvers.classical.row_cache import budget_for
 from mercer.solvers.classical.signed import NEVER, Signed, slope_offsets
 from mercer.solvers.classical.steps import State
 from mercer.solvers.classical.svmfu_chunk import Chunk
 from mercer.solvers.contract import Acceptance, require
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -71,16 +70,11 @@ def accepts(problem: Any) -> Acceptance:
 def solve(
     problem: Problem | QuadraticProgram,
     *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    memory: int | str | None = None,
     seed: int = 0,
     chunk: int | None = None,
     drop_after: int | None = None,
     final_check: bool = True,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given.
 
@@ -97,16 +91,11 @@ def solve(
         SvmFu,
         problem,
         name=NAME,
-        tol=tol,
-        gap_tol=gap_tol,
-        start=start,
-        monitor=monitor,
-        max_iter=max_iter,
-        memory=memory,
         order=seed,
         chunk=chunk,
         drop_after=drop_after,
         final_check=final_check,
+        **limits,
     )
 
 

@@ -9,7 +9,7 @@ back with outputs computed afresh, and the search goes on where one of them viol
 answer may be off, as its certificate then says.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, ClassicalDual, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, ClassicalDual, Limits, accepts, descend
 from mercer.solvers.classical.selection import balanced
 from mercer.solvers.classical.shrinking import LookCounts
 from mercer.solvers.classical.subset import SubsetDual
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -40,37 +39,25 @@ SETS = 10  # working sets between two looks: a variable is shrunk after a hundre
 def solve(
     problem: Problem | QuadraticProgram,
     *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    memory: int | str | None = None,
     size: int = SIZE,
     looks: int = LOOKS,
     shrinking: bool = True,
     final_check: bool = True,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given.
 
     `size` (even, from 2 on) variables are worked on at a time; `looks` as at the head of this file.  Without
     `final_check` the violation of shrunk variables is told in details["violation_of_all"] and not acted upon.
     """
-    if size < 2 or size % 2:
-        raise InvalidInput(f"size must be even and at least 2, got {size}")
     return descend(
         SteepestDirection,
         problem,
         name=NAME,
-        tol=tol,
-        gap_tol=gap_tol,
-        start=start,
-        monitor=monitor,
-        max_iter=max_iter,
-        memory=memory,
         size=size,
         looks=looks if shrinking else None,
         final_check=final_check,
+        **limits,
     )
 
 
@@ -88,6 +75,8 @@ class SteepestDirection(SubsetDual):
         final_check: bool,
         **options: Any,
     ) -> None:
+        if size < 2 or size % 2:
+            raise InvalidInput(f"size must be even and at least 2, got {size}")
         super().__init__(problem, tol, start, **options)
         self.size, self.final_check = size, final_check
         self.counts = None if looks is None else LookCounts(self.N, looks)

@@ -10,15 +10,15 @@ points, and two may be asked for.
 On problems with one variable for each point this is SVMLight.
 """
 
+from typing import Unpack
+
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
 from mercer.solvers.classical.svmlight import LOOKS, SteepestDirection, steepest
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -35,33 +35,21 @@ SIZE = 10
 def solve(
     problem: Problem | QuadraticProgram,
     *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    memory: int | str | None = None,
     size: int = SIZE,
     looks: int = LOOKS,
     shrinking: bool = True,
     final_check: bool = True,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol`; parameters as in `svmlight`."""
-    if size < 2 or size % 2:
-        raise InvalidInput(f"size must be even and at least 2, got {size}")
     return descend(
         OneSideOfTheTube,
         problem,
         name=NAME,
-        tol=tol,
-        gap_tol=gap_tol,
-        start=start,
-        monitor=monitor,
-        max_iter=max_iter,
-        memory=memory,
         size=size,
         looks=looks if shrinking else None,
         final_check=final_check,
+        **limits,
     )
 
 

@@ -9,7 +9,7 @@ The whole objective falls as much as that of the subset, and strictly as long as
 the pair at the thresholds of its worst group always is.  Fewer than 100 variables at a time are usual.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
 from mercer.solvers.classical.element_cache import ElementCache
 from mercer.solvers.classical.selection import balanced, checked_score
 from mercer.solvers.classical.shrinking import StickyFlags
 from mercer.solvers.classical.subset import PAIRS, SubsetDual
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -39,17 +38,12 @@ CACHES = ("rows", "elements")
 def solve(
     problem: Problem | QuadraticProgram,
     *,
-    tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    memory: int | str | None = None,
     size: int = SIZE,
     score: str = "gap",
     inner: str = PAIRS,
     sticky: int = 0,
     cache: str = "rows",
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given.
 
@@ -66,17 +60,12 @@ def solve(
         FixedSize,
         problem,
         name=NAME,
-        tol=tol,
-        gap_tol=gap_tol,
-        start=start,
-        monitor=monitor,
-        max_iter=max_iter,
-        memory=memory,
         size=size,
         score=checked_score(score),
         inner=inner,
         sticky=sticky,
         cache=cache,
+        **limits,
     )
 
 
