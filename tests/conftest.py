@@ -10,6 +10,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("MERCER_NUM_THREADS", "2")
 
 import pytest
+from hypothesis import settings
+
+# The first example of a property may compile a loop or import a room: how long it takes says nothing about the claim.
+settings.register_profile("mercer", deadline=None)
+settings.load_profile("mercer")
 
 
 @pytest.fixture(scope="session")
