@@ -1,0 +1,1 @@
+"""Structured output: solvers that train, and the inference that iterates."""
