@@ -1,0 +1,7 @@
+"""Structured output: models that say what a structure is, and the machines that learn to predict it."""
+
+from mercer.problems.structured import SparseVector
+from mercer.structured.model import Found, StructuredModel
+from mercer.structured.multiclass import Multiclass
+
+__all__ = ["Found", "Multiclass", "SparseVector", "StructuredModel"]
