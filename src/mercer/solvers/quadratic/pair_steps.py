@@ -217,7 +217,7 @@ def _pair_steps(
     gained = gained_before = abs(gained)
     while True:
         violation = -1.0
-        i = j = g = 0
+        i = j = g = np.int64(0)  # a bare 0 would have all that takes them compiled twice
         level = 0.0
         for h in range(groups):
             lowest, at = _smallest(F, rise[h])
