@@ -206,6 +206,7 @@ def _pair_steps(
     for k in range(n):
         _refresh(program, s, rise, fall, k)
         curvature[k] = diagonal[k] + ridge[0, k]
+    nowhere: Any = np.int64(0)  # from a bare 0 all that takes a position would be compiled twice
     steps = 0
     violation = 0.0
     stretch = 10 * n + 10_000
@@ -217,7 +218,7 @@ def _pair_steps(
     gained = gained_before = abs(gained)
     while True:
         violation = -1.0
-        i = j = g = np.int64(0)  # a bare 0 would have all that takes them compiled twice
+        i = j = g = nowhere
         level = 0.0
         for h in range(groups):
             lowest, at = _smallest(F, rise[h])
