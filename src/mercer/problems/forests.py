@@ -39,6 +39,15 @@ class Forest(NamedTuple):
         return len(self.order)
 
 
+class Tree(NamedTuple):
+    """The same for compiled loops: `table` (T,) is the table of the edge to the parent, of no meaning at a root."""
+
+    order: Labels
+    parent: Labels
+    flipped: NDArray[np.bool_]
+    table: Labels
+
+
 def checked_edges(nodes: int, edges: ArrayLike) -> Labels:
     """Edges (E, 2) between nodes 0..T-1, as integers; (0, 2) where there are none."""
     found = np.asarray(edges)
@@ -98,26 +107,24 @@ def best_labelling(unary: Array, pairwise: Array, tables: Labels, forest: Forest
     P tables an edge has.
     """
     labels = np.empty(forest.nodes, dtype=np.intp)
-    table = np.where(forest.edge >= 0, tables[forest.edge], -1) if len(tables) else forest.edge
-    value = sweep(unary, pairwise, table, forest.order, forest.parent, forest.flipped, labels)
+    value = sweep(unary, pairwise, with_tables(forest, tables), labels)
     return labels, float(value)
 
 
+def with_tables(forest: Forest, tables: Labels) -> Tree:
+    """A forest whose edges have the tables (E,)."""
+    table = np.where(forest.edge >= 0, tables[forest.edge], -1) if len(tables) else forest.edge
+    return Tree(forest.order, forest.parent, forest.flipped, table)
+
+
 @loop
-def sweep(
-    unary: Array,
-    pairwise: Array,
-    table: Labels,
-    order: Labels,
-    parent: Labels,
-    flipped: NDArray[np.bool_],
-    labels: Labels,
-) -> float:
-    """Write the best labels (T,) and return their score; `table` (T,) is the table of the edge to the parent.
+def sweep(unary: Array, pairwise: Array, tree: Tree, labels: Labels) -> float:
+    """Write the best labels (T,) and return their score.
 
     Scores of minus infinity forbid labels or pairs; the score is minus infinity where nothing is allowed.
     """
     T, k = unary.shape
+    order, parent = tree.order, tree.parent
     score = unary.copy()
     choice = np.empty((T, k), dtype=np.int32)
     for position in range(T - 1, -1, -1):
@@ -125,11 +132,11 @@ def sweep(
         above = parent[node]
         if above < 0:
             continue
-        V = pairwise[table[node]]
+        V, flipped = pairwise[tree.table[node]], tree.flipped[node]
         for upper in range(k):
             best, chosen = -np.inf, 0
             for lower in range(k):
-                value = score[node, lower] + (V[lower, upper] if flipped[node] else V[upper, lower])
+                value = score[node, lower] + (V[lower, upper] if flipped else V[upper, lower])
                 if value > best:
                     best, chosen = value, lower
             choice[node, upper] = chosen

@@ -1,0 +1,196 @@
+"""Graphs whose nodes are labelled: what trees, grids and other networks of points share.
+
+    w.F(x, y) = sum_t x_t'W e_{y_t} + sum_e A_e[y_a, y_b],        e = (a, b),
+
+with one table A (k, k) for each of P kinds of edges.  The loss is the number of wrong labels.  Inference is exact on
+graphs without cycles; on others `inference` names a method of `mercer.solvers.structured.inference`.  A relaxation may
+answer with marginals between zero and one, `Fractional`, in which features and loss are linear: the machine is then that
+of the relaxed problem (Finley and Joachims 2008), and its certificate holds because the primal value is made of bounds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
+
+from mercer.errors import InvalidInput
+from mercer.problems.forests import Forest
+from mercer.problems.networks import Inferred, network
+from mercer.problems.structured import Rescaling, Vector
+from mercer.solvers.structured.inference import Method, infer
+from mercer.structured.model import Found, StructuredModel
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+class Graph(NamedTuple):
+    """An input: points (T, d), edges (E, 2), the kind (E,) of each edge, and the rooted forest where it is one."""
+
+    points: Array
+    edges: Codes
+    kinds: Codes
+    forest: Forest | None
+
+
+class Fractional(NamedTuple):
+    """A relaxed structure: marginals (T, k) of nodes and (E, k, k) of edges."""
+
+    nodes: Array
+    edges: Array
+
+
+class GraphModel(StructuredModel):
+    """Base of models whose structures are labels (T,) of the nodes of a graph.
+
+    A subclass says how an input becomes a Graph (`_graph`), and how labels are laid out for the user (`_flat`, `decoded`).
+    """
+
+    kinds: int = 1
+    """Number P of kinds of edges."""
+
+    def __init__(self, labels: Any = None, *, inference: Method = "exact", features: int | None = None) -> None:
+        self.labels, self.inference, self.features = labels, inference, features
+
+    # Data ----------------------------------------------------------------------------------------------------------
+
+    def _graph(self, x: Any) -> Graph:
+        """One input of the user as a graph."""
+        raise NotImplementedError
+
+    def _flat(self, y: Any, graph: Graph) -> Any:
+        """Labels of the user as an array (T,)."""
+        return np.asarray(y)
+
+    def prepared(self, X: Any, Y: Any) -> Self:
+        """The model with the labels and the number of features of these graphs."""
+        if self.inference not in get_args(Method):
+            raise InvalidInput(f"inference must be one of {', '.join(get_args(Method))}, got {self.inference!r}")
+        found = np.unique(np.concatenate([np.ravel(y) for y in Y])) if self.labels is None else np.asarray(self.labels)
+        if found.ndim != 1 or len(np.unique(found)) != len(found) or len(found) < 2:
+            raise InvalidInput(f"there must be at least two different labels, got {len(np.unique(found))}")
+        widths = {graph.points.shape[1] for graph in self._graphs(X) if len(graph.points)}
+        if len(widths) != 1:
+            raise InvalidInput(f"all nodes need the same number of features, and there must be some, got {sorted(widths)}")
+        return self._with(labels=found, features=widths.pop())
+
+    def _with(self, **changes: Any) -> Self:
+        return type(self)(**{**self.state(), **changes})
+
+    def _graphs(self, X: Any) -> list[Graph]:
+        found = []
+        for i, x in enumerate(X):
+            try:
+                found.append(self._graph(x))
+            except (ValueError, TypeError) as error:
+                raise InvalidInput(f"input {i} of X: {error}") from None
+        return found
+
+    def check(self, X: Any, Y: Any = None) -> tuple[list[Graph], list[Codes] | None]:
+        """Graphs, and the numbers of the labels of their nodes."""
+        graphs = self._graphs(X)
+        for i, graph in enumerate(graphs):
+            if len(graph.points) and graph.points.shape[1] != self.features:
+                raise InvalidInput(
+                    f"input {i} of X has {graph.points.shape[1]} features, the model is for {self.features}"
+                )
+        if Y is None:
+            return graphs, None
+        structures = list(Y)
+        if len(structures) != len(graphs):
+            raise InvalidInput(f"X has {len(graphs)} inputs and Y {len(structures)} structures; give one for each")
+        return graphs, [self._codes(i, y, graph) for i, (y, graph) in enumerate(zip(structures, graphs, strict=True))]
+
+    def _codes(self, i: int, y: Any, graph: Graph) -> Codes:
+        """The numbers of labels."""
+        given, T = self._flat(y, graph), len(graph.points)
+        if given.shape != (T,):
+            raise InvalidInput(f"Y[{i}] has shape {np.shape(y)} for an input of {T} nodes")
+        order = np.argsort(self.labels)
+        codes = order[np.minimum(np.searchsorted(self.labels, given, sorter=order), len(order) - 1)]
+        strangers = np.asarray(self.labels)[codes] != given
+        if strangers.any():
+            raise InvalidInput(f"Y[{i}] has the label {given[strangers][0].item()!r}, which the model does not know")
+        return codes.astype(np.intp)
+
+    # Structures ----------------------------------------------------------------------------------------------------
+
+    @property
+    def k(self) -> int:
+        """Number of labels."""
+        return len(self.labels)
+
+    def size(self) -> int:
+        """The number of entries of W (d, k) and of the tables (P, k, k)."""
+        return (int(self.features or 0) + self.kinds * self.k) * self.k
+
+    def weights(self, w: Vector) -> tuple[Array, Array]:
+        """W (d, k) and the tables (P, k, k) in w."""
+        tables = self.kinds * self.k * self.k
+        return w[: len(w) - tables].reshape(-1, self.k), w[len(w) - tables :].reshape(self.kinds, self.k, self.k)
+
+    def joint_features(self, x: Graph, y: Any) -> Vector:
+        """Sums of points by label, and of pairs of labels by kind of edge."""
+        tables = np.zeros((self.kinds, self.k, self.k))
+        if isinstance(y, Fractional):
+            nodes = y.nodes
+            np.add.at(tables, x.kinds, y.edges)
+        else:
+            nodes = np.eye(self.k)[y]
+            np.add.at(tables, (x.kinds, y[x.edges[:, 0]], y[x.edges[:, 1]]), 1.0)
+        emissions = x.points.T @ nodes if len(x.points) else np.zeros((int(self.features or 0), self.k))
+        return np.concatenate((emissions.ravel(), tables.ravel()))
+
+    def loss(self, y: Codes, other: Any) -> float:
+        """The number of wrong labels, or their mass."""
+        if isinstance(other, Fractional):
+            return max(0.0, float(len(y) - other.nodes[np.arange(len(y)), y].sum()))
+        return float(np.count_nonzero(y != other))
+
+    def largest_loss(self, y: Codes) -> float:
+        """The number of nodes."""
+        return float(len(y))
+
+    def infer(self, w: Vector, x: Graph) -> Codes:
+        """The labelling of the best score, or a good one where inference is not exact."""
+        return self._inferred(w, x).labels
+
+    def loss_augmented(self, w: Vector, x: Graph, y: Codes, rescaling: Rescaling) -> Found:
+        """The highest labelling or relaxed one, and a bound where it may not be the maximum."""
+        losses = np.ones((len(y), self.k))
+        losses[np.arange(len(y)), y] = 0.0
+        found = self._inferred(w, x, losses)
+        if found.exact:
+            return Found(found.labels)
+        bound = found.bound - self.score_of(w, x, y)
+        if found.node_marginals is None or found.edge_marginals is None:
+            return Found(found.labels, bound)
+        return Found(Fractional(found.node_marginals, found.edge_marginals), bound)
+
+    def _inferred(self, w: Vector, x: Graph, losses: Array | None = None) -> Inferred:
+        W, tables = self.weights(w)
+        scores = x.points @ W if len(x.points) else np.zeros((0, self.k))
+        scores = scores if losses is None else scores + losses
+        return infer(network(scores, tables, x.edges, x.kinds), self.inference, graph=x.forest)
+
+    def decoded(self, y: Any) -> Any:
+        """Labels (T,) of their numbers."""
+        return np.asarray(self.labels)[y]
+
+    def state(self) -> Mapping[str, Any]:
+        """Labels, the method of inference and the number of features."""
+        return {"labels": self.labels, "inference": self.inference, "features": self.features}
+
+
+def checked_points(points: Any) -> Array:
+    """Finite points (T, d); T may be zero."""
+    return np.asarray(
+        check_array(points, dtype=np.float64, ensure_min_samples=0, ensure_min_features=0, ensure_2d=True)
+    )
+
+
+def all_points(graphs: Sequence[Graph], features: int) -> Array:
+    """The points (N, d) of all nodes, one graph after another."""
+    return np.concatenate([np.zeros((0, features)), *(graph.points for graph in graphs if len(graph.points))])

@@ -1,0 +1,47 @@
+"""Grids: every cell of a picture is labelled, and neighbours across and down score their pairs of labels.
+
+The graph has cycles, so that the best labelling is hard to find in general.  `inference` is "messages" (tree-reweighted
+message passing, fast), "relaxed" (a linear programme, fractional) or "exact" (a mixed integer programme, slow on large
+grids); see `mercer.solvers.structured.inference`.  All three have bounds, so that certificates hold.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from mercer.errors import InvalidInput
+from mercer.problems.forests import rooted
+from mercer.solvers.structured.inference import Method
+from mercer.structured.graphs import Codes, Graph, GraphModel, checked_points
+
+
+class GridModel(GraphModel):
+    """Inputs are arrays (rows, columns, d), structures the labels (rows, columns) of their cells.
+
+    labels : the k labels, by default those of the training data, sorted.
+    inference : "messages", "relaxed" or "exact".
+    features : d, by default that of the training data.
+    """
+
+    name = "grid"
+    kinds = 2
+
+    def __init__(self, labels: Any = None, *, inference: Method = "messages", features: int | None = None) -> None:
+        super().__init__(labels, inference=inference, features=features)
+
+    def _graph(self, x: Any) -> Graph:
+        values = np.asarray(x)
+        if values.ndim != 3:
+            raise InvalidInput(f"a grid is an array (rows, columns, features), got shape {values.shape}")
+        edges, kinds = neighbours(*values.shape[:2])
+        points = checked_points(values.reshape(-1, values.shape[2]))
+        return Grid(points, edges, kinds, rooted(len(points), edges), values.shape[:2])
+
+    def _flat(self, y: Any, graph: Graph) -> Any:
+        """Labels row by row; other shapes than that of the grid stay as they are, and are refused."""
+        given = np.asarray(y)
+        return given.ravel() if isinstance(graph, Grid) and given.shape == graph.cells else given[None]
+
+    def infer(self, w: Any, x: Any) -> Codes:
+        """Numbers of labels (rows, columns)."""
+        return super().infer(w, x).reshape(x.cells)
