@@ -4,11 +4,11 @@
 
 with one table A (k, k) for each of P kinds of edges.  The loss is the number of wrong labels.  Inference is exact on
 graphs without cycles; on others `inference` names a method of `mercer.solvers.structured.inference`.  A relaxation may
-answer with marginals between zero and one, `Fractional`, in which features and loss are linear: the machine is then that
-of the relaxed problem (Finley and Joachims 2008), and its certificate holds because the primal value is made of bounds.
+answer with marginals between zero and one, `Fractional`, in which features and loss are linear: the machine is then
+that of the relaxed problem (Finley and Joachims 2008).  Its certificate holds, as the primal value is made of bounds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
@@ -27,12 +27,16 @@ Codes = NDArray[np.intp]
 
 
 class Graph(NamedTuple):
-    """An input: points (T, d), edges (E, 2), the kind (E,) of each edge, and the rooted forest where it is one."""
+    """An input: points (T, d), edges (E, 2), the kind (E,) of each edge, the rooted forest where it is one.
+
+    Labels of its nodes have the `shape` (T,), or (rows, columns) for a grid.
+    """
 
     points: Array
     edges: Codes
     kinds: Codes
     forest: Forest | None
+    shape: tuple[int, ...]
 
 
 class Fractional(NamedTuple):
@@ -43,10 +47,7 @@ class Fractional(NamedTuple):
 
 
 class GraphModel(StructuredModel):
-    """Base of models whose structures are labels (T,) of the nodes of a graph.
-
-    A subclass says how an input becomes a Graph (`_graph`), and how labels are laid out for the user (`_flat`, `decoded`).
-    """
+    """Base of models whose structures are labels of the nodes of a graph; a subclass makes Graphs of its inputs."""
 
     kinds: int = 1
     """Number P of kinds of edges."""
@@ -60,10 +61,6 @@ class GraphModel(StructuredModel):
         """One input of the user as a graph."""
         raise NotImplementedError
 
-    def _flat(self, y: Any, graph: Graph) -> Any:
-        """Labels of the user as an array (T,)."""
-        return np.asarray(y)
-
     def prepared(self, X: Any, Y: Any) -> Self:
         """The model with the labels and the number of features of these graphs."""
         if self.inference not in get_args(Method):
@@ -73,7 +70,9 @@ class GraphModel(StructuredModel):
             raise InvalidInput(f"there must be at least two different labels, got {len(np.unique(found))}")
         widths = {graph.points.shape[1] for graph in self._graphs(X) if len(graph.points)}
         if len(widths) != 1:
-            raise InvalidInput(f"all nodes need the same number of features, and there must be some, got {sorted(widths)}")
+            raise InvalidInput(
+                f"all nodes need the same number of features, and there must be nodes, got {sorted(widths)}"
+            )
         return self._with(labels=found, features=widths.pop())
 
     def _with(self, **changes: Any) -> Self:
@@ -104,10 +103,10 @@ class GraphModel(StructuredModel):
         return graphs, [self._codes(i, y, graph) for i, (y, graph) in enumerate(zip(structures, graphs, strict=True))]
 
     def _codes(self, i: int, y: Any, graph: Graph) -> Codes:
-        """The numbers of labels."""
-        given, T = self._flat(y, graph), len(graph.points)
-        if given.shape != (T,):
-            raise InvalidInput(f"Y[{i}] has shape {np.shape(y)} for an input of {T} nodes")
+        """The numbers of labels, in their shape."""
+        given = np.asarray(y)
+        if given.shape != graph.shape:
+            raise InvalidInput(f"Y[{i}] has shape {given.shape}, its input needs labels of shape {graph.shape}")
         order = np.argsort(self.labels)
         codes = order[np.minimum(np.searchsorted(self.labels, given, sorter=order), len(order) - 1)]
         strangers = np.asarray(self.labels)[codes] != given
@@ -138,35 +137,36 @@ class GraphModel(StructuredModel):
             nodes = y.nodes
             np.add.at(tables, x.kinds, y.edges)
         else:
-            nodes = np.eye(self.k)[y]
-            np.add.at(tables, (x.kinds, y[x.edges[:, 0]], y[x.edges[:, 1]]), 1.0)
+            labels = np.ravel(y)
+            nodes = np.eye(self.k)[labels]
+            np.add.at(tables, (x.kinds, labels[x.edges[:, 0]], labels[x.edges[:, 1]]), 1.0)
         emissions = x.points.T @ nodes if len(x.points) else np.zeros((int(self.features or 0), self.k))
         return np.concatenate((emissions.ravel(), tables.ravel()))
 
     def loss(self, y: Codes, other: Any) -> float:
         """The number of wrong labels, or their mass."""
         if isinstance(other, Fractional):
-            return max(0.0, float(len(y) - other.nodes[np.arange(len(y)), y].sum()))
+            return max(0.0, y.size - float(other.nodes[np.arange(y.size), y.ravel()].sum()))
         return float(np.count_nonzero(y != other))
 
     def largest_loss(self, y: Codes) -> float:
         """The number of nodes."""
-        return float(len(y))
+        return float(y.size)
 
     def infer(self, w: Vector, x: Graph) -> Codes:
         """The labelling of the best score, or a good one where inference is not exact."""
-        return self._inferred(w, x).labels
+        return self._inferred(w, x).labels.reshape(x.shape)
 
     def loss_augmented(self, w: Vector, x: Graph, y: Codes, rescaling: Rescaling) -> Found:
         """The highest labelling or relaxed one, and a bound where it may not be the maximum."""
-        losses = np.ones((len(y), self.k))
-        losses[np.arange(len(y)), y] = 0.0
+        losses = np.ones((y.size, self.k))
+        losses[np.arange(y.size), y.ravel()] = 0.0
         found = self._inferred(w, x, losses)
         if found.exact:
-            return Found(found.labels)
+            return Found(found.labels.reshape(x.shape))
         bound = found.bound - self.score_of(w, x, y)
         if found.node_marginals is None or found.edge_marginals is None:
-            return Found(found.labels, bound)
+            return Found(found.labels.reshape(x.shape), bound)
         return Found(Fractional(found.node_marginals, found.edge_marginals), bound)
 
     def _inferred(self, w: Vector, x: Graph, losses: Array | None = None) -> Inferred:
@@ -176,7 +176,7 @@ class GraphModel(StructuredModel):
         return infer(network(scores, tables, x.edges, x.kinds), self.inference, graph=x.forest)
 
     def decoded(self, y: Any) -> Any:
-        """Labels (T,) of their numbers."""
+        """Labels of their numbers."""
         return np.asarray(self.labels)[y]
 
     def state(self) -> Mapping[str, Any]:
@@ -189,8 +189,3 @@ def checked_points(points: Any) -> Array:
     return np.asarray(
         check_array(points, dtype=np.float64, ensure_min_samples=0, ensure_min_features=0, ensure_2d=True)
     )
-
-
-def all_points(graphs: Sequence[Graph], features: int) -> Array:
-    """The points (N, d) of all nodes, one graph after another."""
-    return np.concatenate([np.zeros((0, features)), *(graph.points for graph in graphs if len(graph.points))])

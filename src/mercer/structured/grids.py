@@ -35,13 +35,12 @@ class GridModel(GraphModel):
             raise InvalidInput(f"a grid is an array (rows, columns, features), got shape {values.shape}")
         edges, kinds = neighbours(*values.shape[:2])
         points = checked_points(values.reshape(-1, values.shape[2]))
-        return Grid(points, edges, kinds, rooted(len(points), edges), values.shape[:2])
+        return Graph(points, edges, kinds, rooted(len(points), edges), values.shape[:2])
 
-    def _flat(self, y: Any, graph: Graph) -> Any:
-        """Labels row by row; other shapes than that of the grid stay as they are, and are refused."""
-        given = np.asarray(y)
-        return given.ravel() if isinstance(graph, Grid) and given.shape == graph.cells else given[None]
 
-    def infer(self, w: Any, x: Any) -> Codes:
-        """Numbers of labels (rows, columns)."""
-        return super().infer(w, x).reshape(x.cells)
+def neighbours(rows: int, columns: int) -> tuple[Codes, Codes]:
+    """Edges (E, 2) between cells numbered row by row, and their kinds (E,): 0 across, 1 down."""
+    cells = np.arange(rows * columns, dtype=np.intp).reshape(rows, columns)
+    across = np.stack((cells[:, :-1].ravel(), cells[:, 1:].ravel()), axis=1)
+    down = np.stack((cells[:-1].ravel(), cells[1:].ravel()), axis=1)
+    return np.concatenate((across, down)), np.repeat(np.array([0, 1], dtype=np.intp), [len(across), len(down)])

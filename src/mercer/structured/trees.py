@@ -37,7 +37,7 @@ class TreeModel(GraphModel):
         kinds = np.asarray(x[2]) if len(x) == 3 else np.zeros(len(edges), dtype=np.intp)
         if kinds.shape != (len(edges),) or (kinds.size and not 0 <= kinds.min() <= kinds.max() < self.kinds):
             raise InvalidInput(f"kinds must be {len(edges)} numbers from 0 to {self.kinds - 1}, one for each edge")
-        return Graph(points, edges, kinds.astype(np.intp), forest(len(points), edges))
+        return Graph(points, edges, kinds.astype(np.intp), forest(len(points), edges), (len(points),))
 
     def state(self) -> Mapping[str, Any]:
         """Labels, the number of kinds of edges and of features."""

@@ -56,6 +56,6 @@ def infer(given: Network, *, whole: bool = False) -> Inferred:
         bound = max(value, -float(answer.mip_dual_bound))
         return Inferred(labels, value, bound, exact=given.reached(value, bound))
     multipliers = answer.eqlin.marginals[T:].reshape(2, E, k).transpose(1, 0, 2)
-    bound = max(value, given.bound(-multipliers))
+    bound = max(value, -float(answer.fun), given.bound(-multipliers))  # rounding may put them in any order
     exact = given.reached(value, bound)
     return Inferred(labels, value, bound, exact, marginals, answer.x[T * k :].reshape(E, k, k))
