@@ -37,6 +37,15 @@ class GridModel(GraphModel):
         points = checked_points(values.reshape(-1, values.shape[2]))
         return Graph(points, edges, kinds, rooted(len(points), edges), values.shape[:2])
 
+    def points(self, x: Any) -> Any:
+        """The points of the cells, row by row."""
+        values = np.asarray(x)
+        return values.reshape(-1, values.shape[-1])
+
+    def with_points(self, x: Any, points: Any) -> Any:
+        """The same grid with other points in its cells."""
+        return points.reshape(*np.shape(x)[:2], -1)
+
 
 def neighbours(rows: int, columns: int) -> tuple[Codes, Codes]:
     """Edges (E, 2) between cells numbered row by row, and their kinds (E,): 0 across, 1 down."""

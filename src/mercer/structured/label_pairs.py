@@ -53,7 +53,7 @@ class LabelPairs(StructuredModel):
             raise InvalidInput(f"Y must be indicators of shape (n, k), got shape {shape}")
         return type(self)(self.inference, shape[1], check_array(X, dtype=np.float64).shape[1])
 
-    def check(self, X: Any, Y: Any = None) -> tuple[Array, Codes | None]:
+    def check(self, X: Any, Y: Any = None) -> tuple[Any, Any]:
         """Points (n, d), and indicators (n, k)."""
         points = check_array(X, dtype=np.float64)
         if points.shape[1] != self.features:

@@ -99,6 +99,14 @@ class StructuredModel(ABC):
         """The largest loss that any prediction has where y is right; the unit of `score`."""
         return 1.0
 
+    def points(self, x: Any) -> Any:
+        """The points (T, d) in an input as the user gives it, on which a kernel may stand; x itself by default."""
+        return np.atleast_2d(x) if np.size(x) else np.empty((0, 0))
+
+    def with_points(self, x: Any, points: Vector) -> Any:
+        """The same input with other points (T, p) in the place of its own."""
+        return points[0] if np.ndim(x) == 1 and len(points) else points
+
     def state(self) -> Mapping[str, Any]:
         """Everything `from_state` needs: names with numbers, texts, kernels, or arrays of numbers or texts."""
         raise InvalidInput(

@@ -39,6 +39,14 @@ class TreeModel(GraphModel):
             raise InvalidInput(f"kinds must be {len(edges)} numbers from 0 to {self.kinds - 1}, one for each edge")
         return Graph(points, edges, kinds.astype(np.intp), forest(len(points), edges), (len(points),))
 
+    def points(self, x: Any) -> Any:
+        """The points of the nodes."""
+        return np.asarray(x[0])
+
+    def with_points(self, x: Any, points: Any) -> Any:
+        """The same tree on other points."""
+        return (points, *x[1:])
+
     def state(self) -> Mapping[str, Any]:
         """Labels, the number of kinds of edges and of features."""
         return {"labels": self.labels, "kinds": self.kinds, "features": self.features}
