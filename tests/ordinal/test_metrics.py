@@ -62,6 +62,14 @@ def test_a_constant_prediction_has_scaled_loss_one():
     assert metrics.scaled_pair_loss([0, 1, 2], [1.0, 1.0, 1.0]) == 1.0
 
 
+def test_without_predicted_ties_the_scaled_loss_is_that_of_goodman_and_kruskal():
+    random = np.random.default_rng(8)
+    y, f = random.integers(0, 4, 40), random.permutation(40)
+    signs = [np.sign((y[i] - y[j]) * (f[i] - f[j])) for i in range(40) for j in range(i)]
+    gamma = sum(signs) / np.abs(signs).sum()
+    assert metrics.scaled_pair_loss(y, f) == pytest.approx((1.0 - gamma) / 2.0, rel=1e-14)
+
+
 @settings(deadline=None)
 @given(small, st.integers(0, 1000))
 def test_kendall_tau_is_that_of_scipy(y, seed):

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import LinearSVC
 
-from mercer import OrdinalSVC, ProportionalOdds, RankSVM
+from mercer import SVR, OrdinalSVC, ProportionalOdds, RankSVM
 from mercer.errors import InvalidInput
-from mercer.ordinal import rank_boundaries
+from mercer.ordinal import free_pair_boundaries, rank_boundaries
 from mercer.ordinal.metrics import rank_error
 
 
@@ -113,7 +113,8 @@ def test_the_model_that_made_the_data_is_recovered():
 
 
 @pytest.mark.parametrize("seed", [5, 6, 7])
-def test_a_vanishing_ridge_leads_to_the_direction_of_the_largest_margin(seed):
+@pytest.mark.parametrize("link", ["logit", "probit", "cloglog"])
+def test_a_vanishing_ridge_leads_to_the_direction_of_the_largest_margin(seed, link):
     """On separable data the cumulative model turns to the hard-margin order as its ridge 1/C goes to zero."""
     X = np.random.default_rng(seed).standard_normal((60, 2)) * [1.0, 4.0]
     X = X[np.abs(np.abs(X @ [1.0, 0.5]) - 0.6) > 0.15]
@@ -123,13 +124,96 @@ def test_a_vanishing_ridge_leads_to_the_direction_of_the_largest_margin(seed):
     assert min(f[y == k + 1].min() - f[y == k].max() for k in (0, 1)) == pytest.approx(1.0, abs=1e-6)
 
     def angle(C):
-        w, v = ProportionalOdds(C=C, kernel="linear", tol=1e-8).fit(X, y).coef_[0], hard.coef_[0]
+        w, v = ProportionalOdds(C=C, kernel="linear", link=link, tol=1e-8).fit(X, y).coef_[0], hard.coef_[0]
         return np.degrees(np.arccos(min(1.0, w @ v / np.linalg.norm(w) / np.linalg.norm(v))))
 
     angles = [angle(C) for C in (1.0, 1e4, 1e8)]
-    assert angles[2] < angles[1] < angles[0]
+    assert angles[2] < min(angles[:2])
     assert angles[1] < 2.7
     assert angles[2] < 1.0
+
+
+def test_the_design_matrix_of_the_cumulative_model_gives_its_parameters_back():
+    """Logits of the cumulative probabilities are Z (w, theta) with rows Z = [-x', e_j] (McCullagh 1980)."""
+    X, y = ranked()
+    machine = ProportionalOdds(C=3.0, kernel="linear", tol=1e-10).fit(X, y)
+    cumulated = np.cumsum(machine.predict_proba(X), axis=1)[:, :-1]
+    logits = np.log(cumulated / (1.0 - cumulated))
+    Z = np.vstack([np.column_stack((np.repeat(-x[None], 3, axis=0), np.eye(3))) for x in X])
+    found = np.linalg.lstsq(Z, logits.ravel(), rcond=None)[0]
+    np.testing.assert_allclose(found, np.concatenate((machine.coef_[0], machine.thresholds_)), atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["newton", "one_slack", "working_sets"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_all_solvers_of_pairs_give_one_machine(solver, loss):
+    X, y = ranked(60)
+    groups = np.arange(60) % 2
+    wanted = RankSVM(C=0.05, loss=loss, tol=1e-9).fit(X, y, groups=groups)
+    found = RankSVM(C=0.05, loss=loss, solver=solver, tol=1e-8).fit(X, y, groups=groups)
+    assert found.objective_ == pytest.approx(wanted.objective_, rel=1e-7)
+    np.testing.assert_allclose(found.decision_function(X), wanted.decision_function(X), atol=1e-3)
+    assert found.stopped_ == "converged"
+    ordinal = OrdinalSVC(C=0.05, loss=loss, thresholds="pairs", solver=solver, tol=1e-8).fit(X, y)
+    assert rank_error(y, ordinal.predict(X)) < 0.3
+
+
+def test_a_solver_of_pairs_refuses_thresholds():
+    X, y = ranked(20)
+    with pytest.raises(InvalidInput, match="not an order from pairs"):
+        OrdinalSVC(solver="one_slack").fit(X, y)
+
+
+def test_the_sum_of_absolute_coefficients_leaves_few_of_them():
+    X, y = ranked(60)
+    plain = RankSVM(C=0.02, loss="hinge").fit(X, y)
+    few = RankSVM(C=0.02, loss="hinge", norm="l1").fit(X, y)
+    even = RankSVM(C=0.02, loss="hinge", norm="linf", tol=1e-2).fit(X, y)
+    assert len(few.support_) < 0.5 * len(plain.support_)
+    assert np.abs(even.dual_coef_).max() < np.abs(few.dual_coef_).max()
+    assert min(machine.score(X, y) for machine in (few, even)) > 0.85
+    assert few.gap_ <= 1e-3 * few.objective_
+    with pytest.raises(InvalidInput, match="loss='hinge'"):
+        RankSVM(norm="l1").fit(X, y)
+    with pytest.raises(InvalidInput, match="not a problem of one latent function"):
+        RankSVM(norm="l1", loss="hinge", solver="newton").fit(X, y)
+
+
+def test_free_pairs_put_boundaries_in_the_middle_of_separable_ranks():
+    X = np.random.default_rng(3).standard_normal((40, 2))
+    X = X[np.abs(np.abs(X[:, 0]) - 0.5) > 0.15]
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    machine = RankSVM(C=100.0, kernel="linear", loss="hinge", solver="working_sets", tol=1e-6).fit(X, y)
+    f = machine.utility(X)
+    found = free_pair_boundaries(f, y, machine.solution_.details["free_pairs"])
+    middles = [0.5 * (f[y == k].max() + f[y == k + 1].min()) for k in (0, 1)]
+    np.testing.assert_allclose(rank_boundaries(f, y), middles)
+    np.testing.assert_allclose(found.thresholds, np.where(found.without_pair, found.thresholds, middles), atol=1e-2)
+    assert found.without_pair < 2
+    assert (np.searchsorted(found.thresholds, f) == y).all()
+
+
+def test_boundaries_without_free_pairs_fall_back_and_those_out_of_order_are_raised():
+    f, r = np.array([0.0, 1.0, 3.0, 2.0, 5.0, 4.5]), np.array([0, 1, 2, 2, 3, 3])
+    none = free_pair_boundaries(f, r, np.empty((0, 2)))
+    np.testing.assert_allclose(none.thresholds, rank_boundaries(f, r))
+    assert none.without_pair == 3
+    crossed = free_pair_boundaries(f, r, [[1, 0], [4, 3], [3, 1], [4, 2]])
+    np.testing.assert_allclose(crossed.thresholds, [0.5, 1.5, 3.75])
+    assert crossed.without_pair == 0
+    high = free_pair_boundaries(np.array([0.0, 6.0, 1.0, 2.0]), np.array([0, 1, 1, 2]), [[1, 0], [3, 2]])
+    np.testing.assert_allclose(high.thresholds, [3.0, 3.0])
+    assert high.out_of_order == 1
+    with pytest.raises(InvalidInput, match="higher rank first"):
+        free_pair_boundaries(f, r, [[0, 1]])
+
+
+def test_thresholds_on_a_regression_are_those_of_least_error():
+    """The baseline of the source: regression on the codes, then thresholds on its values."""
+    X, y = ranked()
+    f = SVR(kernel="linear").fit(X, y.astype(float)).predict(X)
+    rounded = rank_error(y, np.clip(np.rint(f), 0, 3))
+    assert rank_error(y, np.searchsorted(rank_boundaries(f, y), f)) <= rounded
 
 
 def test_machines_are_taken_by_cross_validation():

@@ -1,7 +1,7 @@
 """What the machines of one latent function share: from ranks to f(x) = sum_v c_v k(x, v), and its thresholds.
 
 The problems are stated in `mercer.problems.ranking`, `rank_thresholds` and `cumulative`; one Newton's method solves all
-(`mercer.solvers.ordinal.newton`).
+(`mercer.solvers.ordinal.newton`), and orders from pairs have two solvers more (`one_slack`, `pairs`).
 """
 
 from dataclasses import dataclass, field
@@ -23,11 +23,17 @@ from mercer.machine.base import Index, KernelMachine, Vector
 from mercer.machine.fitted_state import Labels, State, Values
 from mercer.machine.training_set import TrainingSet
 from mercer.problems.latent import LatentProblem
+from mercer.problems.normed_pairs import NormedPairs
 from mercer.resources import Resources
-from mercer.solvers.ordinal import newton
+from mercer.solvers.ordinal import newton, one_slack, pairs
 from mercer.solvers.solution import Solution
 
-REASON = "a product with the kernel matrix and a pass over the sorted points for each step"
+SOLVERS: dict[str, Any] = {"newton": newton, "one_slack": one_slack, "working_sets": pairs}
+REASONS = {
+    newton.NAME: "a product with the kernel matrix and a pass over the sorted points for each step",
+    one_slack.NAME: "a product with the kernel matrix and a pass over the sorted points for each plane",
+    pairs.NAME: "a variable for each pair, a set of points at a time",
+}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -57,10 +63,16 @@ class LatentMachine(KernelMachine):
             return Gram(training.kernel, training.points, memory=memory, precision=exact, storage="lowrank")
         return Gram(training.kernel, training.points, memory=memory, precision=precision)
 
-    def _solved(self, problem: LatentProblem, monitor: Any) -> Solution:
+    def _solver(self) -> Any:
+        """The module that solves the problem of the machine."""
+        return newton
+
+    def _solved(self, problem: LatentProblem | NormedPairs, monitor: Any) -> Solution:
         found: Any = getattr(self, "solution_", None) if self.warm_start else None
         start = None if found is None or found.variables.shape != (problem.n,) else found
-        return newton.solve(problem, tol=self.tol, max_iter=self.max_iter, monitor=monitor, start=start)
+        found = self._solver().solve(problem, tol=self.tol, max_iter=self.max_iter, monitor=monitor, start=start)
+        assert isinstance(found, Solution)
+        return found
 
     def _finish(
         self, X: Any, training: TrainingSet, gram: GramOperator, solution: Solution, codes: Index | None = None
@@ -72,7 +84,7 @@ class LatentMachine(KernelMachine):
         support = np.flatnonzero(c)
         counts = [len(support)] if codes is None else np.bincount(codes[support], minlength=int(codes.max()) + 1)
         self._keep(training, X, support, c[support][None, :], np.zeros(1), np.asarray(counts))
-        self._certify([solution], doubt, REASON, gram, training.resources)
+        self._certify([solution], doubt, REASONS[solution.solver], gram, training.resources)
 
     def utility(self, X: Any) -> Vector:
         """Values (n,) of the latent function: the higher, the better."""

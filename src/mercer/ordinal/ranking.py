@@ -10,11 +10,13 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from mercer.errors import InvalidInput
+from mercer.gram import GramOperator
 from mercer.machine import arguments
 from mercer.machine.arguments import kind_of, sample_weights
-from mercer.machine.base import Vector
-from mercer.ordinal.base import LatentMachine
+from mercer.machine.base import Index, Vector
+from mercer.ordinal.base import SOLVERS, LatentMachine
 from mercer.ordinal.metrics import scaled_pair_loss
+from mercer.problems.normed_pairs import NormedPairs
 from mercer.problems.ranking import RankedPairs
 
 
@@ -32,10 +34,16 @@ class RankSVM(LatentMachine):
     ----------
     C : positive number; large means little regularisation.
     loss : "squared_hinge" or "hinge".
+    norm : "l2", the norm of f as above; "l1" or "linf", that of the coefficients of f = sum_j a_j k(x_j, .), the sum of
+        their absolute values, which leaves few of them, or the largest: a linear program, for the hinge alone.
+    solver : "newton", Newton's method with conjugate gradients; "one_slack", cutting planes; "working_sets", a variable
+        for each pair, which tells the pairs that define the order (`solution_.details["free_pairs"]`) and takes 8 n^2
+        bytes.  "auto" is Newton's method, the fastest on all but the smallest problems; for "l1" and "linf" cutting
+        planes.
     kernel, degree, gamma, coef0 : as in scikit-learn; "linear" is what long lists are usually ranked by.  `kernel` may
         also be a Kernel object, a function, "precomputed".
     tol : relative duality gap at which training ends.
-    max_iter : most Newton steps; -1 is no limit.
+    max_iter : most Newton steps, planes, or steps on a pair; -1 is no limit.
     max_time : seconds after which the best so far is kept.
     approximation, random_state, memory, precision, warm_start, verbose, n_jobs : as in `CrammerSingerSVC`.
 
@@ -49,11 +57,30 @@ class RankSVM(LatentMachine):
     """
 
     loss: str = "squared_hinge"
+    norm: str = "l2"
+    solver: str = "auto"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LatentMachine._parameter_constraints,
         "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "norm": [StrOptions({"l2", "l1", "linf"})],
+        "solver": [StrOptions({"auto", *SOLVERS})],
     }
+
+    def _solver(self) -> Any:
+        return SOLVERS[("newton" if self.norm == "l2" else "one_slack") if self.solver == "auto" else self.solver]
+
+    def _problem(
+        self, gram: GramOperator, ranks: Index, weights: Vector | None, queries: Index
+    ) -> RankedPairs | NormedPairs:
+        """Pairs with the norm of f, or with one of the coefficients."""
+        norm: Any = self.norm
+        loss: Any = self.loss
+        if norm == "l2":
+            return RankedPairs(gram, ranks, self.C, weights, loss, queries)
+        if loss != "hinge":
+            raise InvalidInput(f"norm={norm!r} makes a linear program of the hinge: set loss='hinge'")
+        return NormedPairs(gram, ranks, self.C, weights, norm, queries)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "RankSVM":
@@ -75,8 +102,7 @@ class RankSVM(LatentMachine):
                 ranks, queries = ranks[training.kept], queries[training.kept]
                 queries = np.unique(queries, return_inverse=True)[1]
             gram = self._operator(training)
-            problem = RankedPairs(gram, ranks, self.C, weights, self.loss, queries)  # type: ignore[arg-type]  # checked
-            solution = self._solved(problem, monitor)
+            solution = self._solved(self._problem(gram, ranks, weights, queries), monitor)
         self._finish(X, training, gram, solution)
         return self
 

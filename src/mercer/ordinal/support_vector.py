@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from mercer.gram import GramOperator
 from mercer.machine.base import Index, Vector
-from mercer.ordinal.base import RankClassifier
+from mercer.ordinal.base import SOLVERS, RankClassifier
 from mercer.ordinal.boundaries import rank_boundaries
 from mercer.problems.latent import LatentProblem
 from mercer.problems.rank_thresholds import RankThresholds
@@ -33,6 +33,7 @@ class OrdinalSVC(RankClassifier):
         learnt from all pairs, as by `RankSVM`, and thresholds are put where the ranks are parted with the smallest
         absolute error (Herbrich, Graepel and Obermayer 2000).
     loss : "hinge" or "squared_hinge".
+    solver : with thresholds="pairs" as in `RankSVM`; the others are solved by Newton's method ("auto" or "newton").
     class_weight : as in scikit-learn.
     kernel, degree, gamma, coef0, tol, max_iter, max_time, approximation, random_state, memory, precision, warm_start,
     verbose, n_jobs : as in `RankSVM`.
@@ -47,12 +48,17 @@ class OrdinalSVC(RankClassifier):
 
     thresholds: str = "implicit"
     loss: str = "hinge"
+    solver: str = "auto"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RankClassifier._parameter_constraints,
         "thresholds": [StrOptions({"implicit", "explicit", "pairs"})],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "solver": [StrOptions({"auto", *SOLVERS})],
     }
+
+    def _solver(self) -> Any:
+        return SOLVERS["newton" if self.solver == "auto" else self.solver]
 
     def _problem(self, gram: GramOperator, codes: Index, weights: Vector | None) -> LatentProblem:
         loss: Any = self.loss

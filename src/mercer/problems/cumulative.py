@@ -34,6 +34,7 @@ from mercer.problems.program import GramLike
 Link = Literal["logit", "probit", "cloglog"]
 
 STEPS = 200
+DOUBLINGS = 60
 ACCURACY = 1e-13
 LARGEST = 700.0  # exp of more overflows
 ROOT = 0.5 * np.log(2.0 * np.pi)
@@ -101,7 +102,8 @@ class Cumulative(LatentProblem):
         """-sum_i C_i ln pi_i; infinite where thresholds are out of order."""
         if not (np.diff(theta) > 0.0).all():
             return float("inf")
-        value = -float(self.w @ log_share(self.link, *self._ends(f, theta)))
+        with np.errstate(over="ignore"):
+            value = -float(self.w @ log_share(self.link, *self._ends(f, theta)))
         return value if np.isfinite(value) else float("inf")
 
     def _derivatives(self, f: Vector, theta: Vector) -> tuple[Vector, Vector, NDArray[np.float64]]:
@@ -134,10 +136,12 @@ class Cumulative(LatentProblem):
             shares = np.cumsum(self.counts)[:-1] / self.counts.sum()
             theta = float(np.average(f, weights=self.w)) + np.log(shares / (1.0 - shares))
             spread = 1.0 + float(np.ptp(f))
-            while not np.isfinite(self.losses(f, theta)):
+            for _ in range(DOUBLINGS):  # values so far apart that no thresholds will do have infinite losses
+                if np.isfinite(self.losses(f, theta)):
+                    break
                 theta, spread = theta * 0.5 + spread * np.linspace(-1.0, 1.0, self.q + 1)[1:-1], 2.0 * spread
         value = self.losses(f, theta)
-        for _ in range(STEPS):
+        for _ in range(STEPS if np.isfinite(value) else 0):
             high, low, second = self._derivatives(f, theta)
             slope = self._in_thresholds(high, low)
             if np.abs(slope).max() <= ACCURACY * self.w.sum():

@@ -123,6 +123,19 @@ class RankedPairs(LatentProblem):
         remainder = self.C * max(sums.total - sums.square / width, 0.0)
         return LatentPoint(self.C * (sums.total + sums.above), smooth, slope, remainder, curvature)
 
+    def tangent(self, f: Vector) -> tuple[float, Vector]:
+        """The losses at f (n,) and a slope (n,) of them, for the hinge one of its own and not of a quadratic piece."""
+        order = self._ordered(f)
+        slope = np.empty(self.n)
+        if not self.widths:
+            piece = Piece.of(self.loss, np.inf)
+            sums = self._sums(order, piece)
+            slope[order.rows] = self.C * order.w * sums.slope
+            return self._smooth(sums, piece), slope
+        A, S, B, _ = self._pairs(order, order.f, 0.0, np.inf)
+        slope[order.rows] = self.C * order.w * (B - A)
+        return self.C * float(order.w @ (A * (1.0 - order.f) + S)), slope
+
     def value(self, f: Vector, width: float) -> float:
         """The smooth losses at f (n,)."""
         piece = Piece.of(self.loss, width)

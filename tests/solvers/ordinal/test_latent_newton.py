@@ -211,6 +211,23 @@ def test_the_cumulative_optimum_is_that_of_a_general_minimiser(link):
     assert (np.diff(solution.multipliers["thresholds"]) > 0.0).all()
 
 
+@pytest.mark.parametrize("kind", ["logit", "probit", "cloglog", "implicit", "explicit"])
+def test_slopes_and_curvatures_are_those_of_differences(kind):
+    """Of the least over the thresholds, which are found again at every f."""
+    X, y = ranked(n=30)
+    random = np.random.default_rng(5)
+    f, v = random.standard_normal(30), random.standard_normal(30)
+    if kind in ("implicit", "explicit"):
+        problem = RankThresholds(matrix(X), y, 0.7, None, "squared_hinge", kind)
+    else:
+        problem = Cumulative(matrix(X), y, 0.7, link=kind)
+    point, step = problem.at(f, 1.0), 1e-5
+    numeric = (problem.value(f + step * v, 1.0) - problem.value(f - step * v, 1.0)) / (2 * step)
+    assert point.slope @ v == pytest.approx(numeric, rel=1e-6)
+    numeric = (problem.at(f + step * v, 1.0).slope - problem.at(f - step * v, 1.0).slope) / (2 * step)
+    np.testing.assert_allclose(point.curvature(v), numeric, atol=1e-5)
+
+
 def test_one_rank_and_ranks_with_holes_are_refused():
     K = matrix(np.zeros((3, 1)))
     with pytest.raises(InvalidInput, match="nothing to order"):

@@ -27,7 +27,9 @@ from mercer.solvers.solution import Solution, Stopped
 
 NAME = "latent Newton"
 INNER_ITERATIONS = 1000
-SUFFICIENT = 1e-4
+SUFFICIENT = 1e-4  # share of the decrease that the slope promises
+FLAT = 0.1  # share of its first slope that the problem may keep along a step
+SHORTEST = 1e-12  # rate of a step
 PATIENCE = 30  # measurements without half the gap
 NARROWER = 0.2  # the factor of one change of the width
 LEAST_WIDTH = 1e-13
@@ -159,22 +161,54 @@ class Newton:
     def _step(self) -> bool:
         """One Newton step with a line search on the smooth problem; whether it lowered it."""
         delta, change = self._direction()
-        slope = -float(delta @ self.K_right)
-        straight, bent = float(self.c @ change), float(delta @ change)
-        rate = 1.0
-        while rate > 1e-12:
-            loss = self.problem.value(self.f + rate * change, self.width)
-            gain = rate * straight + 0.5 * rate * rate * bent + loss - self.point.smooth
-            if gain <= SUFFICIENT * rate * slope or (rate == 1.0 and abs(gain) <= 1e-13 * abs(self.primal)):
-                break
-            rate *= 0.5
-        else:
+        rate = self._rate_by_slope(delta, change) if self.problem.widths else self._rate_by_value(delta, change)
+        if rate == 0.0:
             return False
         self.c = self.c + rate * delta
         self.f = self.f + rate * change
         self.exact = False
         self.steps += 1
         return True
+
+    def _rate_by_value(self, delta: Vector, change: Vector) -> float:
+        """The first of 1, 1/2, 1/4, ... that lowers the smooth problem enough; 0 if none does."""
+        slope = -float(delta @ self.K_right)
+        straight, bent = float(self.c @ change), float(delta @ change)
+        rate = 1.0
+        while rate > SHORTEST:
+            loss = self.problem.value(self.f + rate * change, self.width)
+            gain = rate * straight + 0.5 * rate * rate * bent + loss - self.point.smooth
+            if gain <= SUFFICIENT * rate * slope or (rate == 1.0 and abs(gain) <= 1e-13 * abs(self.primal)):
+                return rate
+            rate *= 0.5
+        return 0.0
+
+    def _rate_by_slope(self, delta: Vector, change: Vector) -> float:
+        """A rate in (0, 1] at which the smooth problem still falls, or hardly rises, along the step; 0 if none does.
+
+        On narrow pieces the decrease is lost among the digits of the losses, the slope is not.  It increases with the
+        rate, so that its zero is found by false position (the Illinois rule halves the side that stays).
+        """
+        straight, bent = float(self.c @ change), float(delta @ change)
+
+        def slope(rate: float) -> float:
+            ahead = self.problem.at(self.f + rate * change, self.width)
+            return straight + rate * bent + float(ahead.slope @ change)
+
+        low, below, high, above = 0.0, -float(delta @ self.K_right), 1.0, slope(1.0)
+        enough = FLAT * abs(below)
+        if above <= enough or not below < 0.0:
+            return 1.0 if below < 0.0 else 0.0
+        while high - low > SHORTEST:
+            rate = high - above * (high - low) / (above - below)
+            found = slope(rate)
+            if abs(found) <= enough:
+                return rate
+            if found < 0.0:
+                low, below, above = rate, found, 0.5 * above
+            else:
+                high, above, below = rate, found, 0.5 * below
+        return low
 
     def _prefer_dual(self) -> None:
         """Take c^, which is zero wherever no loss has a slope, in the place of c if it is as good as was asked for."""

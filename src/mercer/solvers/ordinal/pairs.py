@@ -1,0 +1,240 @@
+"""Working sets over pairs: the dual of ranked pairs itself, with one variable for each pair, for any kernel.
+
+    max  sum_p alpha_p - 1/2 c'K c [ - sum_p alpha_p^2 / 4 C_p ],   0 <= alpha_p <= C_p  [<= inf for the squared hinge],
+    c_i = sum of alpha over the pairs that i wins  -  sum over those that it loses,
+
+without an equality: a difference of two values has no bias (Herbrich, Graepel and Obermayer 2000, (2.22) to (2.25)
+without their constraint).  A strategy of the one engine (`mercer.solvers.working_sets`): a working set is a set of
+points, its variables are those of the pairs between them, and one pair after the other is optimised exactly,
+
+    alpha_ij <- clip(alpha_ij + (1 - f_i + f_j) / (K_ii + K_jj - 2 K_ij)).
+
+The variables are held, eight bytes for each of n^2: where the matrix fits they do.  What this has over Newton's method
+are the variables themselves: those strictly inside their bounds belong to the pairs that define the boundaries.
+A start is a set of coefficients c: the slopes of the losses at f = K c are feasible variables.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer import threads
+from mercer.errors import InvalidInput
+from mercer.problems.certificate import Certificate, Uncertainty
+from mercer.problems.ranking import RankedPairs
+from mercer.resources import available, show
+from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.ordinal.pair_steps import begin, minimise, survey
+from mercer.solvers.solution import Solution
+from mercer.solvers.verification import predicted
+from mercer.solvers.working_sets import INNER, WHOLE, Search
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+NAME = "pair working sets"
+SHARE = 0.5  # of the free memory that variables and matrix may take
+BYTES = 16  # for each pair of points
+GREED = 0.5  # pairs within this factor of the worst are stepped on
+WORST = 32  # points of largest violation in every working set
+LARGEST_SET = 1024
+WIDTH = 1.0  # of the quadratic piece that the first variables are the slopes of
+
+
+def accepts(problem: Any) -> Acceptance:
+    """Orders from pairs whose variables can be held."""
+    if not isinstance(problem, RankedPairs):
+        return Acceptance(False, f"{type(problem).__name__} is not an order from pairs")
+    need, have = BYTES * problem.n**2, int(SHARE * available())
+    if need > have:
+        reason = f"the variables of {problem.n}^2 pairs need {show(need)} of {show(have)}: use solver='newton'"
+        return Acceptance(False, reason)
+    return Acceptance(True, f"pairs of {problem.n} points")
+
+
+def solve(
+    problem: RankedPairs,
+    *,
+    tol: float = 1e-3,
+    start: Array | Solution | None = None,
+    monitor: Monitor | None = None,
+    max_iter: int = -1,
+    working_set: int | None = None,
+    seed: int = 0,
+) -> Solution:
+    """Solve to a relative gap of `tol`; `max_iter` bounds the number of steps on a pair (-1: no bound).
+
+    `start`: coefficients (n,) or an earlier solution, of this or of Newton's method.  `working_set` fixes the number of
+    points worked on at a time.
+    """
+    if not tol > 0:
+        raise InvalidInput(f"tol must be positive, got {tol}")
+    require(accepts(problem), NAME)
+    listener = listening(monitor)
+    with listener, threads.one_blas_thread():
+        given = listener.resume() if start is None else start
+        width = float(given.details.get("width", WIDTH)) if isinstance(given, Solution) else WIDTH
+        c = given.variables if isinstance(given, Solution) else given
+        search = Search(PairVariables(problem, c, width), tol=None, gap_tol=tol, monitor=listener, seed=seed)
+        return search.run(max_iter, working_set)
+
+
+class PairVariables:
+    """Variables alpha (n, n), coefficients c (n,) and values f = K c (n,)."""
+
+    finishes = False
+    exact = True
+    name = NAME
+    largest_set = LARGEST_SET
+
+    def __init__(self, problem: RankedPairs, start: Array | None, width: float) -> None:
+        self.problem, self.n = problem, problem.n
+        self.squared = problem.loss == "squared_hinge"
+        self.order = np.column_stack((problem.queries, problem.ranks))
+        self.w = np.ascontiguousarray(problem.w)
+        self.use(problem.gram)
+        self.diagonal = np.asarray(self.gram.diagonal(), dtype=np.float64)
+        self.kernel_values = 0
+        self.alpha = np.zeros((self.n, self.n))
+        self.psi, self.inside = np.empty(self.n), np.empty(self.n, dtype=np.bool_)
+        self.primal = self.gap = self.violation = np.inf
+        if start is not None:
+            if np.shape(start) != (self.n,) or not np.isfinite(start).all():
+                raise InvalidInput(
+                    f"start must hold {self.n} finite coefficients, got an array of shape {np.shape(start)}"
+                )
+            self.c = np.array(start, dtype=np.float64)
+            begin(self._values(), self.order, self.w, problem.C, self.squared, width, self.alpha)
+        self.recompute()
+
+    def use(self, gram: Any) -> None:
+        """Go on with another operator for the same values."""
+        self.gram = gram
+        self.matrix: Any = None
+
+    def _values(self) -> Array:
+        """K c (n,) in float64."""
+        points = np.flatnonzero(self.c)
+        if not points.size:
+            return np.zeros(self.n)
+        self.kernel_values += self.n * points.size
+        exact = hasattr(self.gram, "exact_dot")
+        product = self.gram.exact_dot if exact else lambda rows, columns, v: self.gram.columns_dot(columns, v)
+        return np.asarray(product(None, points, self.c[points]), dtype=np.float64)
+
+    def recompute(self) -> None:
+        """Coefficients and values from the variables, in float64."""
+        self.c = self.alpha.sum(axis=1) - self.alpha.sum(axis=0)
+        self.f = self._values()
+
+    # Violations ------------------------------------------------------------------------------------------------
+
+    def _look(self, error: Array) -> tuple[float, float, float]:
+        p = self.problem
+        return survey(self.f, self.order, self.w, p.C, self.squared, self.alpha, error, self.psi, self.inside)
+
+    def survey(self) -> None:
+        """Violations of all pairs, primal value and gap."""
+        loss, self.gap, _ = self._look(np.zeros(self.n))
+        self.violation = float(self.psi.max())
+        self.primal = 0.5 * float(self.c @ self.f) + loss
+
+    def violators(self) -> Index:
+        """Points of pairs whose violation a set would not leave."""
+        return np.flatnonzero(self.psi > INNER * INNER * self.violation)
+
+    def worst(self) -> Index:
+        """The points of largest violation."""
+        count = min(WORST, self.n)
+        return np.argpartition(self.psi, -count)[-count:]
+
+    def free(self, points: Index) -> NDArray[np.bool_]:
+        """Which points have a variable strictly inside its bounds."""
+        return np.asarray(self.inside[points])
+
+    def distances(self) -> tuple[float, ...]:
+        """Violation and gap."""
+        return self.violation, self.gap
+
+    def objective(self) -> float:
+        """Minus the dual value."""
+        return self.gap - self.primal
+
+    # Steps -----------------------------------------------------------------------------------------------------
+
+    def at_once(self) -> bool:
+        """Few points."""
+        return self.n <= WHOLE
+
+    def fits_whole(self) -> bool:
+        """Sets grow no further than the largest."""
+        return False
+
+    def solve(self, W: Index | None, tol: float, most: int) -> tuple[int, float]:
+        """Optimise the pairs between the points of W and carry the change to all values."""
+        if W is None:
+            if self.matrix is None:
+                self.matrix = np.ascontiguousarray(self.gram.block(None, None))
+                self.kernel_values += self.n * self.n
+            outcome = self._minimise(self.matrix, self.f, slice(None), self.alpha, tol, most)
+            self.c = self.alpha.sum(axis=1) - self.alpha.sum(axis=0)
+            return outcome
+        K, alpha = np.asarray(self.gram.block(W, W)), self.alpha[np.ix_(W, W)]
+        before = alpha.sum(axis=1) - alpha.sum(axis=0)
+        outcome = self._minimise(K, self.f[W], W, alpha, tol, most)
+        change = alpha.sum(axis=1) - alpha.sum(axis=0) - before
+        self.alpha[np.ix_(W, W)] = alpha
+        moved = np.flatnonzero(change)
+        if moved.size:
+            self.c[W] += change
+            self.f += self.gram.columns_dot(W[moved], change[moved])
+        self.kernel_values += W.size * W.size + self.n * moved.size
+        return outcome
+
+    def _minimise(self, K: Any, f: Array, W: Any, alpha: Array, tol: float, most: int) -> tuple[int, float]:
+        p = self.problem
+        order = np.ascontiguousarray(self.order[W])
+        return minimise(K, f, order, self.w[W], p.C, self.squared, alpha, GREED, tol, most)
+
+    # Certificates ----------------------------------------------------------------------------------------------
+
+    def settle(self) -> bool:
+        """Nothing is reached in the limit only."""
+        return False
+
+    def certificate(self, aim: float | None = None, uncertainty: Uncertainty | None = None) -> Certificate:
+        """Primal value and gap of the last survey; with `uncertainty` what holds whatever the values are off by."""
+        if uncertainty is None:
+            return Certificate(self.primal, self.primal - self.gap, self.gap)
+        loss, gap, widest = self._look(uncertainty.values)
+        primal = 0.5 * float(self.c @ self.f) + loss
+        return Certificate(primal, primal - gap, gap).widened(widest, uncertainty.energy)
+
+    def predicted(self, steps: int, dtype: Any) -> Uncertainty:
+        """What rounding lets one expect."""
+        return predicted(self.c, self.diagonal, np.ones(self.n, dtype=np.bool_), steps, dtype)
+
+    def sampled(self, seed: int) -> None:
+        """None: values in float32 are always computed again."""
+        return None
+
+    def coefficients(self) -> Array:
+        """Coefficients c (n,)."""
+        return self.c.copy()
+
+    def variables(self) -> Array:
+        """The coefficients again: n^2 variables are not kept."""
+        return self.c.copy()
+
+    def expansion(self) -> Array:
+        """The values f (n,)."""
+        return self.f.copy()
+
+    def facts(self) -> dict[str, Any]:
+        """The values f (n,), and the pairs (m, 2), higher rank first, with variables strictly inside their bounds."""
+        inside = self.alpha > 0.0
+        if not self.squared:
+            inside &= self.alpha < self.problem.C * np.outer(self.w, self.w)
+        return {"f": self.f.copy(), "free_pairs": np.argwhere(inside)}
