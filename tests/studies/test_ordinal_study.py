@@ -1,18 +1,32 @@
-"""The study of ordinal regression runs from end to end on a few draws."""
+"""The studies of ordinal regression run from end to end on a few draws."""
 
 import importlib.util
 from pathlib import Path
 
-STUDY = Path(__file__).parents[2] / "studies" / "ordinal.py"
+STUDIES = Path(__file__).parents[2] / "studies"
 
 
-def test_the_smoke_run_writes_the_curves(tmp_path):
-    specification = importlib.util.spec_from_file_location("ordinal_study", STUDY)
+def study(name):
+    specification = importlib.util.spec_from_file_location(f"{name}_study", STUDIES / f"{name}.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
+    return module
+
+
+def test_the_smoke_run_writes_curves_and_figures(tmp_path):
     report = tmp_path / "report.md"
-    assert module.main(["--smoke", "--out", str(report)]) == 0
+    assert study("ordinal").main(["--smoke", "--out", str(report)]) == 0
     text = report.read_text()
-    for words in ("Learning curves", "sd 0.125", "variance 0.125", "Weston and Watkins", "one versus one"):
+    for words in ("Learning curves", "sd 0.125", "variance 0.125", "Weston and Watkins", "one versus one", "made up"):
         assert words in text
-    assert "OHSUMED" not in text
+    assert "LETOR" not in text
+    for figure in ("2_2", "2_3", "text"):
+        assert (tmp_path / f"report_{figure}.svg").stat().st_size > 1000
+
+
+def test_the_smoke_run_of_the_sets_compares_machines(tmp_path):
+    report = tmp_path / "report.md"
+    assert study("ordinal_sets").main(["--smoke", "--out", str(report)]) == 0
+    text = report.read_text()
+    for words in ("proportional odds", "pairs, squared", "Weston-Watkins", "synthetic"):
+        assert words in text
