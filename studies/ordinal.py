@@ -72,7 +72,7 @@ def drawn(random: np.random.Generator, m: int, sd: float) -> tuple[Array, Array,
 
 
 class Curve(NamedTuple):
-    """Errors (sizes, draws) of every method; boundaries without a free pair, and out of order, in all draws (sizes,)."""
+    """Errors (sizes, draws) of each method; boundaries without a free pair, and out of order, of all draws (sizes,)."""
 
     errors: dict[str, Array]
     without_pair: Array

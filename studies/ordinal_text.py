@@ -106,9 +106,9 @@ def report(found: dict[str, dict[str, Array]], draws: int) -> list[str]:
     verdicts = [[f, c, f"{a:.3f}", f"{b:.3f}", "holds" if a < b else "does not hold"] for f, c, a, b in claims]
     return [
         f"## Documents that are made up, in the place of the source's collection ({draws} draws)\n",
-        f"{len(y)} documents of {X.shape[1]} terms, three grades.  Share of the pairs of different grade that the answers\n"
-        "tie or put in the wrong order, the same of the utilities, and share of wrong grades, among the documents that\n"
-        "were not trained on (Figures 2.4 and 2.5).\n",
+        f"{len(y)} documents of {X.shape[1]} terms, three grades.  Share of the pairs of different grade that the\n"
+        "answers tie or put in the wrong order, the same of the utilities, and share of wrong grades, among the\n"
+        "documents that were not trained on (Figures 2.4 and 2.5).\n",
         table(head, rows),
         "",
         table(["figure", "claim of the source", "first", "second", "on the stand-in, mean over m"], verdicts),
