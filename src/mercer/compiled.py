@@ -20,6 +20,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import config
+from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
 from mercer.errors import NotSaved
@@ -78,7 +79,14 @@ def _kept_where_possible(dispatcher: Any) -> Any:
                 stacklevel=2,
             )
 
-    store.save_overload = attempt
+    def load(signature: Any, context: Any) -> Any:
+        # Code kept before needs Numba's runtime, but not all that Numba knows of compiling, which takes longer to load
+        # than a small fit takes.
+        rtsys.initialize(context)
+        with store._guard_against_spurious_io_errors():
+            return store._load_overload(signature, context)
+
+    store.save_overload, store.load_overload = attempt, load
     return dispatcher
 
 

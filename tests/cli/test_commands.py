@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import mercer
-from mercer.cli import exits
+from mercer.cli import compiling, exits
 from mercer.cli.app import app, main
 from mercer.cli.demo import run
 from mercer.cli.progress import Quiet
@@ -115,6 +115,18 @@ def test_doctor_names_what_was_found(capsys: pytest.CaptureFixture[str]) -> None
     assert set(facts) >= {"machine", "linear algebra", "devices", "caches", "packages"}
     shown = finish(["doctor"], capsys)[1]
     assert "threads" in shown
+
+
+def test_doctor_compiles_every_kind_of_work_and_says_where_it_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compiling, "PRECISIONS", ("float64",))
+    shown = " ".join(finish(["doctor", "--compile"], capsys)[1].split())
+    for machine in ("SVC, two classes", "SVC, more classes", "SVR", "LSSVC", "OneClassSVM"):
+        for form in ("dense points", "CSR points"):
+            assert f"{machine}, {form}, float64" in shown
+    assert "compiled in" in shown
+    assert "kept in" in shown
 
 
 def test_the_demonstration_ends_with_the_path_of_its_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

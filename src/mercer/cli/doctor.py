@@ -1,5 +1,7 @@
-"""`mercer doctor`: what was found on this machine."""
+"""`mercer doctor`: what was found on this machine, and the compiling of all loops at once."""
 
+import time
+import warnings
 from typing import Annotated
 
 import typer
@@ -11,8 +13,15 @@ from mercer import versions
 from mercer.cli.output import print_json
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False) -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
+    compile_all: Annotated[
+        bool, typer.Option("--compile", help="Compile beforehand what fits and predictions run, so that none waits.")
+    ] = False,
+) -> None:
     """Print versions, cores, BLAS, devices and caches: what a bug report needs."""
+    if compile_all:
+        _compile(Console(stderr=as_json))
     facts = versions.facts()
     if as_json:
         print_json(facts)
@@ -23,3 +32,19 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the facts
         for name, value in entries.items():
             table.add_row(f"  {escape(name)}", escape(value))
         console.print(table)
+
+
+def _compile(console: Console) -> None:
+    """Run everything once, with a line for each thing done, and say how long it took and where the code lies."""
+    from mercer.cli.compiling import works
+
+    started = before = time.perf_counter()
+    for name, work in works():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the points are random, and no answer is kept
+            work()
+        now = time.perf_counter()
+        console.print(f"{now - before:6.1f} s  {name}", highlight=False)
+        before = now
+    folder = versions.facts()["caches"]["compiled loops"]
+    console.print(f"compiled in {before - started:.1f} s, kept in {escape(folder)}", highlight=False)
