@@ -91,7 +91,7 @@ def _kept_where_possible(dispatcher: Any) -> Any:
 
 
 def _form_for_loops(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """The compiled function in the form that other loops call, which takes half the time to compile.
+    """The compiled function in the form that other loops call, which compiles faster.
 
     The form that Python calls carries wrappers that take its arguments from Python's objects, and is kept on disk; this
     one is linked into the code of its caller and needs neither.
