@@ -127,8 +127,7 @@ def tell_regularisers(found: Found) -> str:
         "direction is held against central differences, relative. Objectives are of different problems and do not\n"
         "compare. 'iterations': the gradient is still longer than 1e-5 after 2000 steps; 'stalled': no step lowers\n"
         "the objective any more, which a kink can bring about before the optimum. Coefficients below a thousandth of\n"
-        "the largest count as zero.\n\n"
-        + table(head, rows)
+        "the largest count as zero.\n\n" + table(head, rows)
     )
 
 

@@ -41,6 +41,9 @@ OF_THE_PARTS = {
     "TunedSVC": {"warm_start", "approximation"},
     "TunedSVR": {"warm_start", "approximation"},
     "TunedLogistic": {"warm_start", "approximation"},
+    "TunedOrdinalSVC": {"warm_start", "approximation"},
+    "TunedProportionalOdds": {"warm_start", "approximation"},
+    "TunedRankSVM": {"warm_start", "approximation"},
     "OutputCode": set(PARAMETERS) - {"n_jobs", "random_state"},
     "Multilabel": set(PARAMETERS) - {"n_jobs"},
     **dict.fromkeys(ENSEMBLES, set(PARAMETERS) - {"n_jobs", "random_state", "verbose"}),
@@ -49,7 +52,7 @@ OF_THE_PARTS = {
 # Each point of a stream is seen once: no certificate, no set of points to reduce, and a weight is the length of a step.
 # What holds of them is in tests/online.
 STREAMS = {"OnlineSVC", "OnlineSVR", "OnlineNovelty"}
-DEFAULTS = {name: {"random_state": 0} for name in ("TunedSVC", "TunedSVR", "TunedLogistic")}
+DEFAULTS = {name: {"random_state": 0} for name in OF_THE_PARTS if name.startswith("Tuned")}
 # They separate the classes and minimise nothing: no certificate, and a weight is the length of a step.  What holds of
 # them is in tests/svm/test_separators.py.
 SEPARATORS = {"KernelPerceptron", "BayesPointMachine"}
@@ -95,6 +98,9 @@ CASES = [
     Case(mercer.TunedSVC(C=[0.1, 1.0, 10.0], sigma=[1.5], folds=2, tol=1e-7), exact=False),
     Case(mercer.TunedSVR(C=[0.1, 1.0, 10.0], sigma=[1.5], folds=2, tol=1e-7), exact=False),
     Case(mercer.TunedLogistic(C=[0.1, 1.0, 10.0], sigma=[1.5], folds=2, tol=1e-7), exact=False),
+    Case(mercer.TunedOrdinalSVC(C=[0.1, 1.0, 10.0], sigma=[1.5], folds=2, tol=1e-7), exact=False),
+    Case(mercer.TunedProportionalOdds(C=[0.1, 1.0, 10.0], sigma=[1.5], folds=2, tol=1e-7), exact=False),
+    Case(mercer.TunedRankSVM(C=[0.001, 0.01, 0.1], sigma=[1.5], folds=2, tol=1e-7), exact=False),
     Case(mercer.OutputCode(mercer.SVC(kernel=KERNEL, tol=1e-7))),
     Case(mercer.OutputCode(mercer.LSSVC(kernel=KERNEL), code="ava")),
     Case(mercer.Multilabel(mercer.SVC(kernel=KERNEL, tol=1e-7))),

@@ -112,6 +112,10 @@ FITS = {
     "TunedSVC, probability": f"TunedSVC(sigma=[2.0], probability=True, {GRID}).fit(X, y)",
     "TunedSVC, pairs": f"TunedSVC(sigma=[2.0], {GRID}).fit(X, classes)",
     "TunedSVR": f"TunedSVR(sigma=[2.0], {GRID}).fit(X, target)",
+    "TunedOrdinalSVC": f"TunedOrdinalSVC(sigma=[2.0], {GRID}).fit(X, classes)",
+    "TunedProportionalOdds": f"TunedProportionalOdds(sigma=[2.0], {GRID}).fit(X, classes)",
+    "TunedRankSVM": f"TunedRankSVM(sigma=[2.0], {GRID}).fit(X, classes)",
+    "TunedRankSVM, linear": f"TunedRankSVM(kernel='linear', {GRID}).fit(X, classes)",
     "tune": "tune(X, y, 'svc', memory=memory, tol=0.5, grid={'C': [0.1, 1.0], 'sigma': [2.0]}, folds=2)",
     "tune, least squares": "tune(X, target, 'lssvr', memory=memory, max_time=0.6)",
 }

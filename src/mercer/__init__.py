@@ -107,7 +107,15 @@ if TYPE_CHECKING:
         OneClassSVM,
     )
     from mercer.transformers import KernelFeatures
-    from mercer.tuned import TunedLogistic, TunedSVC, TunedSVR, tune
+    from mercer.tuned import (
+        TunedLogistic,
+        TunedOrdinalSVC,
+        TunedProportionalOdds,
+        TunedRankSVM,
+        TunedSVC,
+        TunedSVR,
+        tune,
+    )
     from mercer.versions import show_versions
 
 __version__ = "0.1.0"
@@ -133,7 +141,7 @@ _NAMES = {
         "SVC SVR BayesPointMachine KernelPerceptron LinearProgrammingSVC LinearProgrammingSVR NuSVC NuSVR OneClassSVM"
     ),
     "transformers": "KernelFeatures",
-    "tuned": "TunedLogistic TunedSVC TunedSVR tune",
+    "tuned": "TunedLogistic TunedOrdinalSVC TunedProportionalOdds TunedRankSVM TunedSVC TunedSVR tune",
     "versions": "show_versions",
 }
 _HOME = {name: f"mercer.{room}" for room, names in _NAMES.items() for name in names.split()}
@@ -148,9 +156,10 @@ __all__ = [
     "OneClassSVM", "OnlineNovelty", "OnlineSVC", "OnlineSVR", "OrdinalSVC", "OrthogonalFourier", "OutputCode",
     "Periodic", "Polynomial", "Power", "Precomputed", "ProportionalOdds", "RandomFourier", "RankSVM",
     "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid", "Spectrum", "Spline", "Stacking", "Standardise",
-    "ThinPlate", "TunedLogistic", "TunedSVC", "TunedSVR", "Wendland", "WestonWatkinsSVC", "__version__", "data",
-    "ensembles", "errors", "gram", "kernels", "least_squares", "losses", "lowrank", "models", "multiclass", "online",
-    "ordinal", "problems", "selection", "show_versions", "solvers", "svm", "transformers", "tune", "tuned",
+    "ThinPlate", "TunedLogistic", "TunedOrdinalSVC", "TunedProportionalOdds", "TunedRankSVM", "TunedSVC", "TunedSVR",
+    "Wendland", "WestonWatkinsSVC", "__version__", "data", "ensembles", "errors", "gram", "kernels", "least_squares",
+    "losses", "lowrank", "models", "multiclass", "online", "ordinal", "problems", "selection", "show_versions",
+    "solvers", "svm", "transformers", "tune", "tuned",
 ]  # fmt: skip
 _ROOMS = frozenset(__all__) - _HOME.keys() - {"__version__"}
 

@@ -4,7 +4,7 @@
     OutputCode            a code, a decoder, and the machines of the code (`banks`)
     Multilabel            the machines of the labels (`banks`)
     ensembles             their members, and the machine above them (`ensembles`)
-    TunedSVC, TunedSVR    the table of the search (`search`) and the machine it ended with
+    TunedSVC and others   the table of the search (`search`) and the machine it ended with
 
 Machines inside a machine are stored as parts of the file, by the same two functions.  The class of a machine is looked
 up in `REGISTRY`, its kernel among mercer's kernels, and its parameters pass the checks of `fit`: reading runs no code.
@@ -74,14 +74,21 @@ from mercer.svm import (
     OneClassSVM,
 )
 from mercer.svm.base import SupportVectorMachine
-from mercer.tuned import TunedLogistic, TunedSVC, TunedSVR
+from mercer.tuned import (
+    TunedLogistic,
+    TunedOrdinalSVC,
+    TunedProportionalOdds,
+    TunedRankSVM,
+    TunedSVC,
+    TunedSVR,
+)
 from mercer.tuned.estimators import TunedClassifier, TunedMachine
 
 MACHINES = (
     *(SVC, NuSVC, SVR, NuSVR, OneClassSVM, LSSVC, LSSVR),
     *(CrammerSingerSVC, WestonWatkinsSVC, LeeLinWahbaSVC, BredensteinerBennettSVC, KernelLogistic),
     *(OutputCode, Multilabel, TunedSVC, TunedLogistic, TunedSVR, OnlineSVC, OnlineSVR, OnlineNovelty),
-    *(RankSVM, OrdinalSVC, ProportionalOdds),
+    *(RankSVM, OrdinalSVC, ProportionalOdds, TunedRankSVM, TunedOrdinalSVC, TunedProportionalOdds),
     *(Bagging, Committee, Stacking, AdaBoost, MixtureOfExperts, CoupledEnsemble, LocalMachines),
     *(LinearProgrammingSVC, LinearProgrammingSVR, KernelPerceptron, BayesPointMachine),
 )
@@ -231,8 +238,7 @@ def _decode_tuned(stored: Stored, machine: TunedMachine, features: int | None) -
     """Set the search and the machine it ended with."""
     machine.search_, machine.grid_ = decode_search(stored.part("search"))
     machine._publish()
-    kind = KernelLogistic if isinstance(machine, TunedLogistic) else SVC if isinstance(machine, TunedSVC) else SVR
-    machine.best_estimator_ = decode_machine(stored.part("best_estimator_"), (kind,))
+    machine.best_estimator_ = decode_machine(stored.part("best_estimator_"), (machine._final,))
     refuse_other_points(machine.best_estimator_, machine, features)
     machine.kernel_ = machine.best_estimator_.kernel
     if not isinstance(machine.kernel_, Kernel):

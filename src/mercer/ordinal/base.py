@@ -139,10 +139,17 @@ class RankClassifier(ClassifierMixin, LatentMachine):  # type: ignore[misc]  # s
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Ranks (n,): the class of the largest decision value."""
-        found = self.decision_function(X)
-        winners = (found > 0.0).astype(np.intp) if found.ndim == 1 else np.argmax(found, axis=1)
-        return np.asarray(self.classes_[winners])
+        return np.asarray(self.classes_[self.decided(self.decision_function(X))])
+
+    @staticmethod
+    def decided(values: NDArray[np.float64]) -> Index:
+        """Numbers (n,) of the ranks that decision values (n, k) or (n,) stand for."""
+        return (values > 0.0).astype(np.intp) if values.ndim == 1 else np.argmax(values, axis=1)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """A number for each rank (n, k), the largest that of the answer; for two ranks their difference (n,)."""
+        return self._decisions(self.utility(X))
+
+    def _decisions(self, f: Vector) -> NDArray[np.float64]:
+        """The same at latent values f (n,)."""
         raise NotImplementedError

@@ -53,16 +53,19 @@ class ProportionalOdds(RankClassifier):
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithms of the probabilities of the ranks (n, k)."""
+        return self._log_shares(self.utility(X))
+
+    def _log_shares(self, f: Vector) -> NDArray[np.float64]:
+        """The same at latent values f (n,)."""
         link: Any = self.link
-        f = self.utility(X)[:, None]
-        ends = np.concatenate(([-np.inf], self.thresholds_, [np.inf])) - f
+        ends = np.concatenate(([-np.inf], self.thresholds_, [np.inf])) - f[:, None]
         return log_share(link, ends[:, :-1], ends[:, 1:])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the ranks (n, k)."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def _decisions(self, f: Vector) -> NDArray[np.float64]:
         """Logarithms of the probabilities (n, k); for two ranks their difference (n,)."""
-        found = self.predict_log_proba(X)
+        found = self._log_shares(f)
         return np.asarray(found[:, 1] - found[:, 0]) if found.shape[1] == 2 else found

@@ -71,7 +71,7 @@ class RankSVM(LatentMachine):
         return SOLVERS[("newton" if self.norm == "l2" else "one_slack") if self.solver == "auto" else self.solver]
 
     def _problem(
-        self, gram: GramOperator, ranks: Index, weights: Vector | None, queries: Index
+        self, gram: GramOperator, ranks: Index, weights: Vector | None, queries: Index | None
     ) -> RankedPairs | NormedPairs:
         """Pairs with the norm of f, or with one of the coefficients."""
         norm: Any = self.norm

@@ -72,13 +72,13 @@ class OrdinalSVC(RankClassifier):
             return rank_boundaries(solution.details["f"], codes, weights)
         return super()._thresholds(solution, codes, weights)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def _decisions(self, f: Vector) -> NDArray[np.float64]:
         """A number for each rank (n, k), the largest that of the answer; for two ranks f - b (n,).
 
         The number of rank m is the sum of f(x) - b_j over the thresholds below it: that of m exceeds that of m - 1
         where f(x) lies above the threshold between them.
         """
-        above = self.utility(X)[:, None] - self.thresholds_
+        above = f[:, None] - self.thresholds_
         if above.shape[1] == 1:
             return np.asarray(above[:, 0])
         return np.concatenate((np.zeros((len(above), 1)), np.cumsum(above, axis=1)), axis=1)

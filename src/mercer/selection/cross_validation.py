@@ -61,6 +61,11 @@ class Classes:
         """What is to be predicted, (n,)."""
         return self.codes
 
+    @property
+    def groups(self) -> Index | None:
+        """Groups (n,) that a score has to know of; None: there are none."""
+        return None
+
     @staticmethod
     def losses(truth: Any, predicted: Any) -> Array:
         """Errors (n,)."""
@@ -93,6 +98,11 @@ class Targets:
     def truth(self) -> Array:
         """What is to be predicted, (n,)."""
         return self.y
+
+    @property
+    def groups(self) -> Index | None:
+        """There are none."""
+        return None
 
     @staticmethod
     def losses(truth: Any, predicted: Any) -> Array:
@@ -127,13 +137,18 @@ class Judge:
         """Weights (held out,) of the score; None: all count alike."""
         return None if self.kind.counted is None else self.kind.counted[self.held]
 
+    @property
+    def within(self) -> dict[str, Index]:
+        """The groups (held out,) that are compared inside, where there are any."""
+        return {} if self.kind.groups is None else {"groups": self.kind.groups[self.held]}
+
     def __call__(self, predicted: NDArray[Any]) -> float:
         """The score of predictions (held out,)."""
-        return self.score(self.truth, predicted, self.weights)
+        return self.score(self.truth, predicted, self.weights, **self.within)
 
     def losses(self, predicted: NDArray[Any]) -> Array:
         """Weighted losses (held out,), whose mean says whether a path of C has turned."""
-        losses = self.kind.losses(self.truth, predicted)
+        losses = self.kind.losses(self.truth, predicted, **self.within)
         return losses if self.weights is None else losses * (self.weights / self.weights.mean())
 
 

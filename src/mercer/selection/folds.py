@@ -16,12 +16,15 @@ from mercer.errors import InvalidInput
 Index = NDArray[np.intp]
 
 
-def assign(n: int, folds: Any, codes: Index | None, seed: int | np.random.Generator) -> Index:
+def assign(
+    n: int, folds: Any, codes: Index | None, seed: int | np.random.Generator, groups: Index | None = None
+) -> Index:
     """Fold 0..f-1 of each of n points.
 
     `folds` is their number, or already the fold of each point.  With classes `codes` (n,) every class is dealt out
     evenly over the folds, starting where the class before it ended; a class with fewer points than folds is absent
-    from some of them.  There are at most n folds.
+    from some of them.  There are at most n folds.  With `groups` (n,) no group is parted: they are dealt out in its
+    place, large ones first, each to the fold with the fewest points.
     """
     if np.ndim(folds) == 1:
         given = np.asarray(folds)
@@ -30,11 +33,15 @@ def assign(n: int, folds: Any, codes: Index | None, seed: int | np.random.Genera
         names, fold = np.unique(given, return_inverse=True)
         if len(names) < 2:
             raise InvalidInput("folds must name at least two folds")
+        if groups is not None and len(np.unique(np.column_stack((groups, fold)), axis=0)) > len(np.unique(groups)):
+            raise InvalidInput("folds part a group: give all points of a group, a query, the same fold")
         return fold.astype(np.intp)
     if int(folds) < 2:
         raise InvalidInput(f"folds must be at least 2, got {folds}")
     if n < 2:
         raise InvalidInput(f"cross-validation needs at least two points; got n_samples = {n}")
+    if groups is not None:
+        return _whole_groups(groups, int(folds), seed)
     count = min(int(folds), n)
     random = np.random.default_rng(seed)
     order = random.permutation(n)
@@ -43,6 +50,20 @@ def assign(n: int, folds: Any, codes: Index | None, seed: int | np.random.Genera
     fold = np.empty(n, dtype=np.intp)
     fold[order] = np.arange(n) % count
     return fold
+
+
+def _whole_groups(groups: Index, folds: int, seed: int | np.random.Generator) -> Index:
+    """The fold of each point where no group is parted."""
+    names, place, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    if len(names) < 2:
+        raise InvalidInput("cross-validation by groups needs at least two of them; got 1 group")
+    order = np.random.default_rng(seed).permutation(len(names))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    fold, points = np.empty(len(names), dtype=np.intp), np.zeros(min(folds, len(names)))
+    for group in order:
+        fold[group] = np.argmin(points)
+        points[fold[group]] += sizes[group]
+    return np.asarray(fold[place])
 
 
 @dataclass(frozen=True)

@@ -105,17 +105,19 @@ def from_data(
     C: ArrayLike | None = None,
     sigma: ArrayLike | None = None,
     epsilon: ArrayLike | None = None,
+    unit: float = 1.0,
     seed: int = 0,
 ) -> Grid:
     """The grid of a search: values that are given stay, the others follow from the points.
 
-    `tuned` says whether the kernel has a width to choose; y (n,) are the targets of regression, None for classes.
+    `tuned` says whether the kernel has a width to choose; y (n,) are the targets of regression, None for classes, and
+    `unit` is what C is counted in where it multiplies other losses than one for each point.
     """
     deviation = 1.0 if y is None else float(np.std(y)) or 1.0
     sigma_values: Array = np.empty(0)
     if C is None or (tuned and sigma is None):
         found = scales(X, None if tuned else kernel, seed)
-        C = costs(found, n_C, deviation) if C is None else C
+        C = costs(found, n_C, unit * deviation) if C is None else C
         sigma_values = widths(found, n_sigma)
     if tuned and sigma is not None:
         sigma_values = np.atleast_1d(np.asarray(sigma, dtype=np.float64))

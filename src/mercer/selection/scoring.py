@@ -3,7 +3,8 @@
 Classification: "accuracy", "balanced_accuracy" (mean recall of the classes that are there), and where probabilities are
 predicted "neg_log_loss" and "neg_brier_score" (the squared distance to the indicator of the class).  Regression: "r2",
 "neg_mean_squared_error", "neg_mean_absolute_error".  Points count by their weights: a weight of two is two points.  A
-callable score(y, predicted) is taken as it is; one with an argument `sample_weight` gets the weights.
+callable score(y, predicted) is taken as it is; one with an argument `sample_weight` gets the weights, one with `groups`
+the queries of ranked points.
 """
 
 import inspect
@@ -17,7 +18,7 @@ from mercer.errors import InvalidInput
 
 Weights = NDArray[np.float64] | None
 CERTAIN = 1e-15  # probabilities below this count as this in a log loss
-Score = Callable[[NDArray[Any], NDArray[Any], Weights], float]
+Score = Callable[..., float]  # of truth, prediction and weights (n,), and the groups of ranked points
 
 
 def accuracy(y: NDArray[Any], predicted: NDArray[Any], weights: Weights = None) -> float:
@@ -85,11 +86,14 @@ def score_of(scoring: Any, classifier: bool, probabilities: bool = False) -> Sco
 
 
 def _weighing(scoring: Callable[..., float]) -> Score:
-    """A user's function, with the weights where it takes them; functions without a signature do not."""
+    """A user's function, with weights and groups where it takes them; functions without a signature do not."""
     try:
-        takes_weights = "sample_weight" in inspect.signature(scoring).parameters
+        taken = set(inspect.signature(scoring).parameters)
     except (TypeError, ValueError):
-        takes_weights = False
-    if takes_weights:
-        return lambda y, predicted, weights: scoring(y, predicted, sample_weight=weights)
-    return lambda y, predicted, weights: scoring(y, predicted)
+        taken = set()
+
+    def score(y: NDArray[Any], predicted: NDArray[Any], weights: Weights = None, groups: Any = None) -> float:
+        known = {"sample_weight": weights, "groups": groups}
+        return scoring(y, predicted, **{name: value for name, value in known.items() if name in taken})
+
+    return score

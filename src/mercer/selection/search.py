@@ -7,7 +7,7 @@ set of squared distances, all folds and all C of a row one kernel matrix.
     "random"    as many widths, drawn at random (uniform in the logarithm) between the ends of the grid, each with its
                 own random values of C
     "halving"   all combinations on a ninth of the points, the better third of them on a third, the best third of
-                those on all; C times the number of points is held fixed from round to round, which keeps the weight
+                those on all; C times the number of losses is held fixed from round to round, which keeps the weight
                 of the norm (Rifkin 2002, section 2.6)
 """
 
@@ -28,11 +28,12 @@ from mercer.gram import SquaredDistances
 from mercer.kernels import Kernel
 from mercer.resources import budget
 from mercer.selection import cross_validation as validation
-from mercer.selection import logistic_path
+from mercer.selection import latent_path, logistic_path
 from mercer.selection.class_pairs import Pairs
 from mercer.selection.cross_validation import Classes, Outcome, Settings, Targets
 from mercer.selection.folds import Layout, assign
 from mercer.selection.grid import Grid
+from mercer.selection.latent_path import Learner, Ranks
 from mercer.selection.logistic_path import Distributions
 from mercer.selection.result import SearchResult
 from mercer.selection.scoring import CLASSIFICATION, score_of
@@ -48,6 +49,9 @@ MODES = ("grid", "random", "halving")
 SHARE = 3  # every round of halving keeps one candidate in three and takes three times the points
 SMALLEST_ROUND = 300
 MATRICES = 4  # kernel matrices held at a time, so that threads always find a task
+# Paths of C of what is not a support vector machine, on a stored matrix and on values that are streamed.
+STORED: dict[type, Any] = {Ranks: latent_path.stored_fold, Distributions: logistic_path.stored_fold}
+STREAMED: dict[type, Any] = {Ranks: latent_path.streamed_fold, Distributions: logistic_path.streamed_fold}
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,8 @@ class Row:
 class Data:
     """Points X (n, d), and either classes codes (n,) in 0..k-1 or targets y (n,); weights (n,) of the cost.
 
-    Points count in the scores by `counted` (n,): sample weights do, class weights do not; None: all alike.
+    Of ranks, y (n,) are the relevances behind the codes, where scores want them.  Points count in the scores by
+    `counted` (n,): sample weights do, class weights do not; None: all alike.
     """
 
     X: Any
@@ -79,24 +84,37 @@ class Data:
     counted: Array | None = None
     logistic: bool = False
     """Whether classes are learnt by logistic regression, and judged by their probabilities unless a score says else."""
+    learner: Learner | None = None
+    """The machine that learns the codes as ranks, where it is one of a latent function."""
+    queries: Index | None = None
+    """The query (n,) of every point, where ranks are compared inside queries alone; no fold parts a query."""
 
     @property
     def n(self) -> int:
         """Number of points."""
         return len(self.weights)
 
+    @property
+    def terms(self) -> float:
+        """What the number of losses is proportional to: points, or their square where all pairs have losses."""
+        paired = self.learner is not None and self.learner.by_pairs and self.queries is None
+        return float(self.n) ** (2 if paired else 1)
+
     def part(self, index: Index) -> "Data":
         """Some of the points, in the order of the index."""
         codes = None if self.codes is None else self.codes[index]
         y = None if self.y is None else self.y[index]
         counted = None if self.counted is None else self.counted[index]
-        return Data(self.X[index], codes, y, self.classes, self.weights[index], counted, self.logistic)
+        queries = None if self.queries is None else self.queries[index]
+        return replace(
+            self, X=self.X[index], codes=codes, y=y, weights=self.weights[index], counted=counted, queries=queries
+        )
 
     def identity(self) -> str:
         """A fingerprint of all numbers."""
         digest = hashlib.sha256()
         parts = (self.X.data, self.X.indices, self.X.indptr) if sp.issparse(self.X) else (self.X,)
-        for part in (*parts, self.codes, self.y, self.weights, self.counted):
+        for part in (*parts, self.codes, self.y, self.weights, self.counted, self.queries):
             if part is not None:
                 digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
@@ -130,7 +148,7 @@ class Round:
         self, data: Data, kernel: Kernel, folds: Any, settings: Settings, memory: int, seed: int, name: str
     ) -> None:
         self.kernel, self.settings, self.memory, self.name = kernel, settings, memory, name
-        fold = assign(data.n, folds, data.codes, seed)
+        fold = assign(data.n, folds, data.codes, seed, data.queries)
         self.layout = Layout.of(fold, data.codes, seed)
         self.data = data.part(self.layout.order)
 
@@ -141,6 +159,9 @@ class Round:
     def kind(self, row: Row) -> Classes | Targets:
         """The problem of a row."""
         data = self.data
+        if data.codes is not None and data.learner is not None:
+            known = (data.codes, data.classes, data.weights, data.counted)
+            return Ranks(*known, learner=data.learner, relevance=data.y, queries=data.queries)
         if data.codes is not None and data.logistic:
             labels = self.settings.score in CLASSIFICATION.values()
             return Distributions(data.codes, data.classes, data.weights, data.counted, labels)
@@ -159,8 +180,11 @@ class Round:
         folds = range(self.layout.folds)
         todo = [row for row in rows if any(record.get(self.key(row, f)) is None for f in folds)]
         fresh: dict[tuple[Row, int], Outcome] = {}
-        if todo and self.data.classes > 2 and not self.data.logistic:
+        plain = self.data.learner is None and not self.data.logistic
+        if todo and self.data.classes > 2 and plain:
             self._pairs(todo, record, report, fresh)
+        elif todo and self.data.learner is not None and latent_path.by_points(self.kernel_at(todo[0]), self.data.X):
+            self._streamed(todo, record, report, fresh)
         elif todo:
             source = self._source(todo, self.memory)
             if source.capacity >= 1:
@@ -216,11 +240,8 @@ class Round:
         def task(K: Any, row: Row, fold: int) -> None:
             settings = replace(self.settings, costs=np.array(row.costs))
             kind = self.kind(row)
-            if isinstance(kind, Distributions):
-                outcome = logistic_path.stored_fold(K, self.layout, fold, kind, settings)
-            else:
-                outcome = validation.one_fold(K, self.layout, fold, kind, settings)
-            self._keep(row, fold, outcome, record, report, fresh)
+            validated = STORED.get(type(kind), validation.one_fold)
+            self._keep(row, fold, validated(K, self.layout, fold, kind, settings), record, report, fresh)
 
         for first in range(0, len(sigmas), held):
             here = sorted(sigmas[first : first + held], key=lambda sigma: sigma or 0.0)  # narrow ones take longest
@@ -243,12 +264,9 @@ class Round:
                     return
                 if record.get(self.key(row, fold)) is None:
                     kind = self.kind(row)
+                    validated = STREAMED.get(type(kind), streamed_fold)
                     where = (self.data.X, self.kernel_at(row), self.layout, fold)
-                    if isinstance(kind, Distributions):
-                        outcome = logistic_path.streamed_fold(*where, kind, settings, self.memory)
-                    else:
-                        outcome = streamed_fold(*where, kind, settings, self.memory)
-                    self._keep(row, fold, outcome, record, report, fresh)
+                    self._keep(row, fold, validated(*where, kind, settings, self.memory), record, report, fresh)
 
 
 @dataclass
@@ -326,7 +344,8 @@ def search(
     settings = Settings(np.empty(0), tol, score, early, listener.go_on)
     rows = rows_of(grid, mode, seed)
     named = np.asarray(folds).tolist()
-    about = repr((data.identity(), repr(kernel), grid, mode, named, tol, str(scoring), seed, early, data.logistic))
+    learnt = data.logistic if data.learner is None else repr(data.learner)
+    about = repr((data.identity(), repr(kernel), grid, mode, named, tol, str(scoring), seed, early, learnt))
     record = SearchRecord(hashlib.sha256(about.encode()).hexdigest(), checkpoint, every)
     report = _reporter(listener, sum(len(row.costs) for row in rows))
     make = partial(Round, kernel=kernel, settings=settings, memory=allowed, seed=seed)
@@ -373,7 +392,9 @@ def _halve(
         raise InvalidInput("mode='halving' draws samples of the points: give folds as a number")
     random = np.random.default_rng(seed)
     order = random.permutation(data.n)
-    if data.codes is not None:
+    if data.queries is not None:  # whole queries, in random order
+        order = order[np.argsort(random.permutation(int(data.queries.max()) + 1)[data.queries[order]], kind="stable")]
+    elif data.codes is not None:
         # Every beginning of the order holds the classes in their shares.
         place = np.empty(data.n)
         for c in range(data.classes):
@@ -386,8 +407,8 @@ def _halve(
     final, count = Table([]), int(folds)
     for turn, size in enumerate(sizes):
         last = size == data.n
-        factor = data.n / size
         part = data if last else data.part(np.sort(order[:size]).astype(np.intp))
+        factor = data.terms / part.terms
         here = make(part, folds=folds, name=f"round {turn}")
         count = here.layout.folds
         table = Table([])

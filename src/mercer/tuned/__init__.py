@@ -1,6 +1,16 @@
-"""Machines that choose their own parameters: TunedSVC, TunedSVR, TunedLogistic, and `tune` for all of them."""
+"""Machines that choose their own parameters: TunedSVC and its kind for every family, and `tune` for all of them."""
 
 from mercer.tuned.estimators import TunedLogistic, TunedSVC, TunedSVR
+from mercer.tuned.ordinal import TunedOrdinalSVC, TunedProportionalOdds, TunedRankSVM
 from mercer.tuned.tuning import Tuned, tune
 
-__all__ = ["Tuned", "TunedLogistic", "TunedSVC", "TunedSVR", "tune"]
+__all__ = [
+    "Tuned",
+    "TunedLogistic",
+    "TunedOrdinalSVC",
+    "TunedProportionalOdds",
+    "TunedRankSVM",
+    "TunedSVC",
+    "TunedSVR",
+    "tune",
+]

@@ -37,6 +37,7 @@ from mercer.machine.callbacks import watching
 from mercer.machine.outcome import MadeOfMachines, StoppedEarly
 from mercer.multiclass import KernelLogistic
 from mercer.selection.grid import Grid, from_data
+from mercer.selection.latent_path import Learner
 from mercer.selection.result import SearchResult
 from mercer.selection.search import MODES, Data, search
 from mercer.solvers.monitor import Monitor
@@ -51,7 +52,10 @@ KERNELS = {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "cosine"}
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: ignore[misc]  # scikit-learn is untyped
-    """What the two estimators share; see `TunedSVC` for the meaning of the parameters."""
+    """What the estimators share; see `TunedSVC` for the meaning of the parameters."""
+
+    _final: ClassVar[type[Any]]
+    """The machine that is trained with what was found."""
 
     kernel: Any = "rbf"
     C: Any = None
@@ -118,9 +122,9 @@ class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: 
         X = self._checked(X)
         return np.asarray(self.best_estimator_.predict(X))
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> None:
-        """Search and train; see `_search` for `monitor`."""
-        self.best_estimator_: Any = self._found(X, y, sample_weight, monitor)
+    def _fit(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None, **others: Any) -> None:
+        """Search and train; see `_search` for `monitor`; `others` are what `_found` of a machine takes beside."""
+        self.best_estimator_: Any = self._found(X, y, sample_weight, monitor, **others)
 
     def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> Any:
         """The machine of the best candidate, trained on all points; sets all that the search has found."""
@@ -141,14 +145,15 @@ class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: 
         kernel, tuned = self._kernel(X, data.counted)
         seed = self.random_state
         seed = int(seed) if isinstance(seed, Integral) else int(check_random_state(seed).randint(2**31 - 1))
+        targets = data.y if data.learner is None else None
         self.grid_: Grid = from_data(
-            X, data.y, kernel, tuned=tuned, n_C=self.n_C, n_sigma=self.n_sigma, C=self.C, sigma=self.sigma,
-            epsilon=epsilon, seed=seed,
+            X, targets, kernel, tuned=tuned, n_C=self.n_C, n_sigma=self.n_sigma, C=self.C, sigma=self.sigma,
+            epsilon=epsilon, unit=self._unit(data), seed=seed,
         )  # fmt: skip
         watched = watching(self, X, y, self.max_time) if monitor is None else nullcontext(monitor)
         with threads.limit(self.n_jobs), watched as own:
             self.search_: SearchResult = search(
-                data, kernel, self.grid_, mode=self.mode, folds=folds, scoring=self.scoring, seed=seed,
+                data, kernel, self.grid_, mode=self.mode, folds=folds, scoring=self._score(), seed=seed,
                 tol=self.tol if self.search_tol is None else self.search_tol, early=self.early_stop,
                 memory=self.memory, checkpoint=self.checkpoint, monitor=own,
             )  # fmt: skip
@@ -156,6 +161,14 @@ class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: 
         sigma = self.best_params_.get("sigma")
         self.kernel_ = kernel if sigma is None else kernel.with_parameters(sigma=sigma)
         self._warn()
+
+    def _unit(self, data: Data) -> float:
+        """What the values of C that follow from the data are counted in."""
+        return 1.0
+
+    def _score(self) -> Any:
+        """What the search judges by."""
+        return self.scoring
 
     def _publish(self) -> None:
         """Set what users read of the search."""
@@ -209,6 +222,10 @@ class TunedClassifier(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # s
 
     class_weight: Any = None
 
+    def _learner(self) -> Learner | None:
+        """How classes are learnt as ranks, where they are."""
+        return None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TunedMachine._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -230,7 +247,9 @@ class TunedClassifier(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # s
         weights = point_weights(counted, of_class, codes)
         weights = np.ones(len(codes)) if weights is None else weights
         points = arguments.working_form(X)
-        data = Data(points, codes.astype(np.intp), None, len(classes), weights, counted, self._logistic)
+        data = Data(
+            points, codes.astype(np.intp), None, len(classes), weights, counted, self._logistic, self._learner()
+        )
         self._search(data, data.X, y, None, folds, monitor)
         return self._machine().fit(X, y, sample_weight=counted)
 
@@ -277,6 +296,8 @@ class TunedSVC(TunedClassifier):
 
     """
 
+    _final = SVC
+
     probability: bool = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -285,7 +306,7 @@ class TunedSVC(TunedClassifier):
     }
 
     def _machine(self) -> Any:
-        return SVC(
+        return self._final(
             class_weight=self.class_weight,
             probability=self.probability,
             random_state=self.random_state,
@@ -316,10 +337,11 @@ class TunedLogistic(TunedClassifier):
     best_estimator_ : the `KernelLogistic` trained on all points.
     """
 
+    _final = KernelLogistic
     _logistic = True
 
     def _machine(self) -> Any:
-        return KernelLogistic(class_weight=self.class_weight, **self._machine_options())
+        return self._final(class_weight=self.class_weight, **self._machine_options())
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, k)."""
@@ -342,6 +364,8 @@ class TunedSVR(RegressorMixin, TunedMachine):  # type: ignore[misc]  # scikit-le
     scoring : "r2", "neg_mean_squared_error", "neg_mean_absolute_error" or a function of y and the predictions.
     """
 
+    _final = SVR
+
     epsilon: Any = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -355,5 +379,5 @@ class TunedSVR(RegressorMixin, TunedMachine):  # type: ignore[misc]  # scikit-le
         weights = np.ones(len(y)) if counted is None else counted
         data = Data(arguments.working_form(X), None, y, 0, weights, counted)
         self._search(data, data.X, y, self.epsilon, folds, monitor)
-        machine = SVR(epsilon=self.best_params_["epsilon"], **self._machine_options())
+        machine = self._final(epsilon=self.best_params_["epsilon"], **self._machine_options())
         return machine.fit(X, y, sample_weight=counted)

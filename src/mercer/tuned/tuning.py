@@ -20,9 +20,14 @@ from mercer.planning import Choice, machine_for
 from mercer.planning.machines import Target
 from mercer.selection.result import SearchResult
 from mercer.solvers.monitor import Monitor
-from mercer.tuned.estimators import TunedLogistic, TunedSVC, TunedSVR
+from mercer.tuned.estimators import TunedClassifier, TunedLogistic, TunedMachine, TunedSVC, TunedSVR
+from mercer.tuned.ordinal import TunedOrdinalSVC, TunedProportionalOdds, TunedRankSVM
 
-MACHINES = ("svc", "svr", "lssvc", "lssvr", "logistic", "auto")
+SEARCHES: dict[str, type[TunedMachine]] = {
+    "svc": TunedSVC, "svr": TunedSVR, "logistic": TunedLogistic, "ordinal": TunedOrdinalSVC,
+    "odds": TunedProportionalOdds, "rank": TunedRankSVM,
+}  # fmt: skip
+MACHINES = ("svc", "svr", "lssvc", "lssvr", "logistic", "ordinal", "odds", "rank", "auto")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,18 +75,23 @@ def tune(
     probability: bool = False,
     n_jobs: int | None = None,
     sample_weight: Any = None,
+    groups: Any = None,
 ) -> Tuned:
     """Tune a machine on points X (n, d) and targets y (n,) and train it on all of them.
 
-    `machine` is "svc", "svr", "lssvc", "lssvr", "logistic", or "auto".  `grid` is None (from the data), a pair (number
-    of C values, number of widths), or a dict with any of "C", "sigma" (or "gamma") and "epsilon", each a list of
-    values.  `monitor` watches the search and may stop it; it takes the place of `max_time`.  `seed` is the random_state
-    of `TunedSVC`, and all other parameters are those of that class and of its `fit`.  Least squares take kernel,
-    grid["C"], memory, max_time, class_weight, n_jobs and sample_weight.
+    `machine` is "svc", "svr", "lssvc", "lssvr", "logistic", "ordinal" (`OrdinalSVC`), "odds" (`ProportionalOdds`),
+    "rank" (`RankSVM`), or "auto", which takes no classes for ranks: these have to be asked for.  `groups` (n,) are the
+    queries of "rank".  `grid` is None (from the data), a pair (number of C values, number of widths), or a dict with
+    any of "C", "sigma" (or "gamma") and "epsilon", each a list of values.  `monitor` watches the search and may stop
+    it; it takes the place of `max_time`.  `seed` is the random_state of `TunedSVC`, and all other parameters are those
+    of that class and of its `fit`.  Least squares take kernel, grid["C"], memory, max_time, class_weight, n_jobs and
+    sample_weight.
     """
     began = time.perf_counter()
     crossed = mode != "grid" or scoring is not None or checkpoint is not None
     name, reason = choose_machine(machine, X, y, probability=probability, cross_validated=crossed)
+    if groups is not None and name != "rank":
+        raise InvalidInput(f'groups: {name} does not compare points inside groups; give machine="rank"')
     values = _grid_options(grid)
     if name in ("lssvc", "lssvr"):
         shared = {"memory": memory, "max_time": max_time, "n_jobs": n_jobs}
@@ -94,17 +104,16 @@ def tune(
         "kernel": kernel, "folds": folds, "mode": mode, "scoring": scoring, "tol": tol, "random_state": seed,
         "memory": memory, "max_time": max_time, "checkpoint": checkpoint, "early_stop": early_stop, "n_jobs": n_jobs,
     }  # fmt: skip
-    tuned: Any
+    kind: Any = SEARCHES[name]
+    if name != "svr":
+        options.pop("epsilon", None)
+    if issubclass(kind, TunedClassifier):
+        options["class_weight"] = class_weight
     if name == "svc":
-        options.pop("epsilon", None)
-        tuned = TunedSVC(class_weight=class_weight, probability=probability, **options)
-    elif name == "logistic":
-        options.pop("epsilon", None)
-        tuned = TunedLogistic(class_weight=class_weight, **options)
-    else:
-        tuned = TunedSVR(**options)
+        options["probability"] = probability
+    tuned = kind(**options)
     tuned._validate_params()
-    tuned._fit(X, y, sample_weight, monitor)
+    tuned._fit(X, y, sample_weight, monitor, **({} if groups is None else {"groups": groups}))
     seconds = time.perf_counter() - began
     return Tuned(name, reason, tuned.best_estimator_, tuned.best_params_, tuned.best_score_, tuned.search_, seconds)
 
