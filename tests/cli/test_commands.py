@@ -6,18 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import mercer
+from mercer import data
 from mercer.cli import compiling, exits
-from mercer.cli.app import app, main
+from mercer.cli.app import EXAMPLES, app, main
 from mercer.cli.demo import run
 from mercer.cli.progress import Quiet
 from mercer.data.samples import FOLDER
 from mercer.errors import BudgetTooSmall, InvalidInput, MissingDependency, ModelFileError
 
 COMMANDS = {command.callback.__name__: command for command in app.registered_commands}
+SHOWN = [(command.__name__, example) for command, examples in EXAMPLES.items() for example in examples]
 
 
 def finish(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
@@ -28,13 +31,26 @@ def finish(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[in
     return int(end.value.code or 0), output.out, output.err
 
 
+def write_ranks(folder: Path) -> None:
+    """Grades of three ranks in grades.csv, and documents of six queries in queries.svm."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((60, 2))
+    rank = np.digitize(X[:, 0] + 0.3 * random.standard_normal(60), [-0.4, 0.4])
+    data.write(folder / "grades.csv", data.Dataset(X, np.array(["1 poor", "2 fair", "3 good"])[rank]))
+    data.write(folder / "queries.svm", data.Dataset(X, rank, query=np.arange(60) // 10))
+
+
+def test_every_command_has_an_example() -> None:
+    assert {name for name, _ in SHOWN} == COMMANDS.keys()
+
+
 # The demonstration has a test of its own, which runs its example.
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"demo"}))
-def test_the_example_in_the_help_of_every_command_runs(
-    name: str, heart: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("name", "example"), [shown for shown in SHOWN if shown[0] != "demo"])
+def test_the_examples_in_the_help_of_every_command_run(
+    name: str, example: str, heart: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    write_ranks(heart)
     shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "120"})
-    example = (COMMANDS[name].epilog or "").partition("Example: ")[2]
     assert shown.exit_code == 0
     assert example in shown.output
     program, *words = shlex.split(example)

@@ -135,7 +135,7 @@ COMPOUND: dict[str, Recipe] = {
     "TunedSVC": (lambda: TunedSVC(**GRID, probability=True), labels),
     "TunedSVC of a kernel": (lambda: TunedSVC(kernel=Linear(), C=[0.1, 1.0, 10.0], folds=3), classes),
     "TunedSVR": (lambda: TunedSVR(**GRID, epsilon=[0.05, 0.2]), values),
-    "TunedOrdinalSVC": (lambda: TunedOrdinalSVC(**GRID, loss="squared_hinge", scoring="accuracy"), labels),
+    "TunedOrdinalSVC": (lambda: TunedOrdinalSVC(**GRID, thresholds="explicit", scoring="accuracy"), labels),
     "TunedProportionalOdds": (lambda: TunedProportionalOdds(**GRID, link="probit"), labels),
     "TunedRankSVM": (lambda: TunedRankSVM(**GRID, scoring="ndcg@5"), classes),
 }

@@ -68,12 +68,19 @@ ORDINAL = {
 
 
 @pytest.mark.parametrize(
-    ("thresholds", "scoring"), [("implicit", None), ("explicit", "accuracy"), ("pairs", "pairs_in_order")]
+    ("thresholds", "loss", "scoring"),
+    [
+        ("implicit", "squared_hinge", None),
+        ("implicit", "hinge", "accuracy"),
+        ("explicit", "squared_hinge", "accuracy"),
+        ("pairs", "squared_hinge", "pairs_in_order"),
+        ("pairs", "squared_hinge", None),
+    ],
 )
-def test_every_score_of_ordinal_regression_is_that_of_retraining(thresholds, scoring):
-    machine = searched(TunedOrdinalSVC, NAMES[RANKS], scoring, folds=FOLD, thresholds=thresholds, tol=1e-4)
+def test_every_score_of_ordinal_regression_is_that_of_retraining(thresholds, loss, scoring):
+    machine = searched(TunedOrdinalSVC, NAMES[RANKS], scoring, folds=FOLD, thresholds=thresholds, loss=loss, tol=1e-4)
     expected = retrained(
-        lambda C, kernel: OrdinalSVC(C, kernel=kernel, thresholds=thresholds, tol=1e-4), NAMES[RANKS], FOLD,
+        lambda C, kernel: OrdinalSVC(C, kernel=kernel, thresholds=thresholds, loss=loss, tol=1e-4), NAMES[RANKS], FOLD,
         ORDINAL[scoring],
     )  # fmt: skip
     agree(machine, expected, 1.01 / 30)  # one of the thirty points of a fold may lie on a threshold

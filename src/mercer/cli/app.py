@@ -31,20 +31,20 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 unexpected error, 2 wrong command line, 3 unusable input, 4 missing resource, "
     "5 written elsewhere, 130 interrupted.",
 )
-EXAMPLES: dict[Callable[..., None], str] = {
-    fit: "mercer fit train.svm --model model.mercer --report report.html",
-    predict: "mercer predict model.mercer test.svm",
-    evaluate: "mercer evaluate model.mercer test.svm --json",
-    tune: "mercer tune train.svm --machine svc",
-    compare: "mercer compare train.svm --machine lssvc,svc --folds 3",
-    advise: "mercer advise --n 50000 --d 100",
-    inspect: "mercer inspect train.svm",
-    convert: "mercer convert model.mercer model.onnx",
-    demo: "mercer demo --quick",
-    doctor: "mercer doctor",
+EXAMPLES: dict[Callable[..., None], tuple[str, ...]] = {
+    fit: ("mercer fit train.svm --model model.mercer --report report.html", "mercer fit queries.svm --task rank"),
+    predict: ("mercer predict model.mercer test.svm",),
+    evaluate: ("mercer evaluate model.mercer test.svm --json",),
+    tune: ("mercer tune train.svm --machine svc", "mercer tune grades.csv --task ordinal"),
+    compare: ("mercer compare train.svm --machine lssvc,svc --folds 3",),
+    advise: ("mercer advise --n 50000 --d 100",),
+    inspect: ("mercer inspect train.svm",),
+    convert: ("mercer convert model.mercer model.onnx",),
+    demo: ("mercer demo --quick",),
+    doctor: ("mercer doctor",),
 }
-for command, example in EXAMPLES.items():
-    app.command(epilog=f"Example: {example}")(command)
+for command, examples in EXAMPLES.items():
+    app.command(epilog="\n\n".join(f"Example: {example}" for example in examples))(command)
 
 
 def _show_version(wanted: bool) -> None:

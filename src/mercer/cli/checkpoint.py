@@ -31,7 +31,7 @@ def fingerprint(data: Dataset, wish: Wish, **others: Any) -> str:
     """A digest of the points, the targets and all that decides the model."""
     digest = hashlib.sha256()
     parts = (data.X.data, data.X.indices, data.X.indptr) if data.is_sparse else (data.X,)
-    for part in (*parts, data.y):
+    for part in (*parts, data.y, *([] if data.query is None else [data.query])):
         digest.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
     wishes = {name: value for name, value in asdict(wish).items() if name not in ("time", "memory")}
     digest.update(json.dumps([data.X.shape, wishes, others], sort_keys=True).encode())

@@ -16,7 +16,7 @@ from mercer.cli import model_input as points
 from mercer.cli.machines import Wish
 from mercer.cli.output import print_json
 from mercer.cli.progress import Quiet, following
-from mercer.cli.task import settle, target_of
+from mercer.cli.task import groups_of, hint, settle, target_of
 from mercer.data import Dataset
 from mercer.data.dataset import resolve_missing
 from mercer.data.targets import Task
@@ -33,14 +33,23 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "lssvr-linear": {"machine": "lssvr", "kernel": "linear"},
     "svr": {"machine": "svr"},
     "svr-linear": {"machine": "svr", "kernel": "linear"},
+    "ordinal": {"machine": "ordinal"},
+    "ordinal-linear": {"machine": "ordinal", "kernel": "linear"},
+    "odds": {"machine": "odds"},
+    "odds-linear": {"machine": "odds", "kernel": "linear"},
+    "rank": {"machine": "rank"},
+    "rank-linear": {"machine": "rank", "kernel": "linear"},
     **{name: {"machine": base} for name, (base, _) in (schemes.SCHEMES | ensembles.ENSEMBLES).items()},
 }
 GROUPS = schemes.GROUPS | ensembles.GROUPS
+# Machines that may be compared in a task beside its own: a classifier answers with a rank, a regression orders.
+LABELLED: tuple[Task, ...] = ("classification", "ordinal")
+BESIDE: dict[Task, Task] = {"ordinal": "classification", "rank": "regression"}
 
 
 @dataclass
 class Line:
-    """One machine: its score in every fold, and which points it had right (classification)."""
+    """One machine: its score in every fold, and which points it had right (classes and ranks)."""
 
     name: str
     scores: list[float]
@@ -65,7 +74,9 @@ def compare(
     ] = True,
     C: options.Cost = None,
     sigma: options.Sigma = None,
+    task: options.TaskChoice = None,
     target: options.Target = None,
+    groups: options.Groups = None,
     format: options.Format = None,
     missing: options.MissingValues = "refuse",
     scale: options.Scale = True,
@@ -77,26 +88,35 @@ def compare(
 
     Every pair gets the corrected resampled t test of the fold scores, Cohen's d, and for classes McNemar's exact test;
     p-values are Holm's, adjusted for the number of pairs. Parameters are chosen inside every fold.
+
+    With --task ordinal the measure is the error in ranks, and classifiers may take part; with --task rank it is the
+    share of pairs in order inside queries, which no fold parts, and regressions may take part.
     """
-    read = points.read_points(data, target=target, format=format, missing=missing)
+    read = points.read_points(data, target=target, format=format, missing=missing, groups=groups)
     y = target_of(read)
     if y.ndim == 2:
         raise InvalidInput(f"{data}: has several targets; name one of them with --target")
     wanted = _names(machine)
-    task = settle(y, machines.TASKS[CANDIDATES[wanted[0]]["machine"]] if wanted else None, read.source)
-    wanted = wanted or _default(task, len(np.unique(y)))
+    implied = {machines.TASKS[CANDIDATES[name]["machine"]] for name in wanted}
+    known: Task | None = task or next(iter([*(implied & BESIDE.keys()), *implied]), None)
+    settled = settle(y, known, read.source)
+    hint(read, settled, known)
+    wanted = wanted or _default(settled, len(np.unique(y)))
     if len(wanted) < 2:
         raise InvalidInput("--machine must name at least two machines to compare")
     if not 2 <= folds <= read.n or repeats < 1:
         raise InvalidInput(f"--folds must be from 2 to the {read.n} points, and --repeats at least 1")
     base = Wish(C=C, sigma=sigma, tune=tune, memory=memory, seed=seed)
     wishes = {name: replace(base, **CANDIDATES[name]) for name in wanted}
-    if any(wish.task != task for wish in wishes.values()):
-        raise InvalidInput(f"--machine {machine}: classifiers and regressions cannot be compared with each other")
+    if any(wish.task not in (settled, BESIDE.get(settled)) for wish in wishes.values()):
+        raise InvalidInput(
+            f"--machine {machine}: cannot be compared with each other, because they do different tasks; with --task "
+            "ordinal classifiers can, with --task rank regressions"
+        )
     setting = job.Setting(scale=scale, missing=missing)
     with following() as bar:
-        lines = _run(read, y, task, wishes, setting, folds, repeats, bar)
-    facts = _facts(lines, task, folds, repeats, read)
+        lines = _run(read, y, settled, wishes, setting, folds, repeats, bar)
+    facts = _facts(lines, settled, folds, repeats, read)
     if as_json:
         print_json(facts)
     else:
@@ -116,15 +136,34 @@ def _names(machine: str | None) -> list[str]:
 
 
 def _default(task: Task, classes: int) -> list[str]:
+    if task in BESIDE:
+        return ["ordinal", "odds", "svc"] if task == "ordinal" else ["rank", "rank-linear", "lssvr"]
     if task == "regression":
         return ["lssvr", "svr", "lssvr-linear"]
     return ["lssvc", "svc", "svc-ovr"] if classes > 2 else ["lssvc", "svc", "lssvc-linear"]
 
 
-def fold_of(y: NDArray[Any], task: Task, folds: int, random: np.random.Generator) -> NDArray[np.intp]:
-    """The fold of each point (n,); classes are dealt out evenly."""
-    codes = np.unique(y, return_inverse=True)[1] if task == "classification" else None
-    return assign(len(y), folds, codes, random)
+def fold_of(
+    y: NDArray[Any], task: Task, folds: int, random: np.random.Generator, query: NDArray[np.int64] | None = None
+) -> NDArray[np.intp]:
+    """The fold of each point (n,); classes are dealt out evenly, and no query of a ranking is parted."""
+    codes = np.unique(y, return_inverse=True)[1] if task in ("classification", "ordinal") else None
+    queries = None if query is None or task != "rank" else np.unique(query, return_inverse=True)[1]
+    if queries is not None and queries.max() + 1 < folds:
+        raise InvalidInput(f"--folds must be at most the {queries.max() + 1} queries, got {folds}")
+    return assign(len(y), folds, codes, random, queries)
+
+
+def _score(task: Task, y: NDArray[Any], predicted: NDArray[Any], labels: Any, queries: Any) -> float:
+    """The measure of a task on held-out points; NaN where there is none."""
+    if task == "classification":
+        return float(np.mean(predicted == y))
+    if task == "ordinal":
+        return float(np.mean(np.abs(np.searchsorted(labels, predicted) - np.searchsorted(labels, y))))
+    if task == "rank":
+        return float(scores.of_order(y, predicted, queries)["pairs in order"])
+    r2 = scores.of_numbers(y, predicted)["r2"]
+    return np.nan if r2 is None else float(r2)
 
 
 def _run(
@@ -133,9 +172,9 @@ def _run(
 ) -> list[Line]:  # fmt: skip
     """Train and score every machine in every fold."""
     lines = [Line(name, [], np.zeros((repeats, data.n), dtype=bool)) for name in wishes]
-    random = np.random.default_rng(next(iter(wishes.values())).seed)
+    random, labels = np.random.default_rng(next(iter(wishes.values())).seed), np.unique(y)
     for repeat in range(repeats):
-        fold = fold_of(y, task, folds, random)
+        fold = fold_of(y, task, folds, random, data.query)
         for f in range(folds):
             outside = np.flatnonzero(fold == f)
             train, standardise = job.prepare(data.take(fold != f), setting)
@@ -148,28 +187,25 @@ def _run(
                 bar.say(f"{line.name}, fold {f + 1} of {folds}")
                 began = perf_counter()
                 if line.name in schemes.SCHEMES:
-                    settle(part.y, task, "a training fold", part=True)
+                    settle(part.y, wish.task, "a training fold", part=True)
                     predicted = schemes.trained(line.name, wish, part).predict(Z)
                 elif line.name in ensembles.ENSEMBLES:
-                    settle(part.y, task, "a training fold", part=True)
+                    settle(part.y, wish.task, "a training fold", part=True)
                     predicted = ensembles.trained(line.name, wish, part).predict(Z)
                 else:
-                    predicted = _fitted(wish, task, X, part.y).predict(Z)
+                    predicted = _fitted(wish, X, part.y, **groups_of(train, wish.task or task)).predict(Z)
                 line.seconds += perf_counter() - began
-                if task == "classification":
+                if task in LABELLED:
                     line.right[repeat, outside] = predicted == y[outside]
-                    line.scores.append(float(np.mean(predicted == y[outside])))
-                else:
-                    r2 = scores.of_numbers(y[outside], predicted)["r2"]
-                    line.scores.append(np.nan if r2 is None else r2)
+                line.scores.append(_score(task, y[outside], predicted, labels, test.query))
     return lines
 
 
-def _fitted(wish: Wish, task: Task, X: Any, y: NDArray[Any]) -> Any:
+def _fitted(wish: Wish, X: Any, y: NDArray[Any], **groups: Any) -> Any:
     """A trained machine; one against the rest takes the parameters that are found for pairs."""
-    settle(y, task, "a training fold", part=True)
+    task = settle(y, wish.task, "a training fold", part=True)
     choice = machines.choose(wish, task, len(y))
-    machine = machines.train(machines.build(wish, choice, X, y), X, y)
+    machine = machines.train(machines.build(wish, choice, X, y, **groups), X, y, **groups)
     if choice.tuning == "cv":
         machine = machine.best_estimator_
         if wish.multiclass == "ovr" and len(machine.classes_) > 2:
@@ -196,7 +232,7 @@ def _facts(lines: list[Line], task: Task, folds: int, repeats: int, data: Datase
             "p": found.p,
             "effect size d": found.d,
         }
-        if task == "classification":
+        if task in LABELLED:
             only_a, only_b, p = paired.mcnemar(a.right[0], b.right[0])
             pair |= {
                 "right only by first": only_a,
@@ -205,12 +241,12 @@ def _facts(lines: list[Line], task: Task, folds: int, repeats: int, data: Datase
                 "share of disagreements won": only_a / (only_a + only_b) if only_a + only_b else 0.5,
             }
         pairs.append(pair)
-    for name in ("p", "McNemar p") if task == "classification" else ("p",):
+    for name in ("p", "McNemar p") if task in LABELLED else ("p",):
         for pair, adjusted in zip(pairs, paired.holm([pair[name] for pair in pairs])):
             pair[f"{name} adjusted"] = adjusted
     return {
         "task": task,
-        "measure": "accuracy" if task == "classification" else "r2",
+        "measure": machines.CROSS_VALIDATED[task],
         "points": data.n,
         "folds": folds,
         "repeats": repeats,
@@ -230,13 +266,14 @@ def _facts(lines: list[Line], task: Task, folds: int, repeats: int, data: Datase
 def _show(facts: dict[str, Any]) -> None:
     """Two tables: machines, and pairs."""
     console = Console()
+    sign = 1.0 if facts["measure"] == "rank error" else -1.0
     first = Table("machine", facts["measure"], "sd over folds", "s", box=None, title_justify="left")
-    for name, found in sorted(facts["machines"].items(), key=lambda item: -item[1]["mean"]):
+    for name, found in sorted(facts["machines"].items(), key=lambda item: sign * item[1]["mean"]):
         spread = f"{found['standard deviation']:.4f}"
         first.add_row(name, f"{found['mean']:.4f}", spread, f"{found['seconds']:.1f}")
     console.print(first)
     second = Table("pair", "difference (95 %)", "p", "effect d", box=None)
-    if facts["task"] == "classification":
+    if facts["task"] in LABELLED:
         second.add_column("McNemar p")
     for pair in facts["pairs"]:
         low, high = pair["difference interval"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 
@@ -52,7 +53,9 @@ def fit(
             "--probability", help="Also calibrate class probabilities, for predict --proba (svc; logistic has them)."
         ),
     ] = False,
+    task: options.TaskChoice = None,
     target: options.Target = None,
+    groups: options.Groups = None,
     format: options.Format = None,
     missing: options.MissingValues = "refuse",
     scale: options.Scale = True,
@@ -80,21 +83,24 @@ def fit(
 ) -> None:
     """Train the best kernel machine for a data file, and write it to a model file, with a report.
 
-    Classes and measurements are told apart by the target. A share of the points is held out to estimate the error; the
-    parameters are chosen on the others, and the model is then trained on all points with them. Ctrl-C, or the end of
-    --time, keeps the best machine so far: the model is written, and the exit code after Ctrl-C is 130.
+    Classes and measurements are told apart by the target; ordered classes (--task ordinal) and orders (--task rank,
+    with the queries of qid: or --groups) have to be asked for. A share of the points is held out to estimate the error;
+    the parameters are chosen on the others, and the model is then trained on all points with them. Ctrl-C, or the end
+    of --time, keeps the best machine so far: the model is written, and the exit code after Ctrl-C is 130.
 
     With --stream the file, or - for a pipe, is read once in blocks; each point is predicted, counted and learnt. The
     first block settles means, scales, width and labels. Ctrl-C keeps what was learnt.
     """
     wish = Wish(
         machine, kernel, C, machines.width_of(sigma, gamma), degree, epsilon, tune,
-        probability=probability, memory=memory, time=time, seed=seed,
+        probability=probability, memory=memory, time=time, seed=seed, asked=task,
     )  # fmt: skip
     setting = job.Setting(scale, test_fraction, refit, missing)
     place = model_place(model, data, overwrite=overwrite, resume=resume)
     if stream:
         refused = {"--report": report, "--checkpoint": checkpoint, "--C": C, "--probability": probability or None}
+        if wish.task in ("ordinal", "rank"):
+            raise InvalidInput(f"--task {wish.task}: not with --stream, which learns classes and numbers")
         if given := [name for name, value in refused.items() if value is not None]:
             raise InvalidInput(f"{', '.join(given)}: not with --stream, which sees each point once")
         refuse_unwritable(place, inputs=(data,))
@@ -104,7 +110,7 @@ def fit(
     refuse_unwritable(*(file for file in (place, report, checkpoint) if file is not None), inputs=(data,))
     if report is not None:
         importlib.import_module("mercer.report")  # says now, not after the work, when its packages are missing
-    read = points.read_points(data, target=target, format=format, missing=missing)
+    read = points.read_points(data, target=target, format=format, missing=missing, groups=groups)
     if target_of(read).ndim == 2 and report is not None:
         raise InvalidInput(f"{data}: has several targets, and a report is about one; leave out --report")
     state = Checkpoint(checkpoint, fingerprint(read, wish, test=test_fraction, scale=scale, missing=missing), resume)
@@ -158,9 +164,11 @@ def facts_of(outcome: job.Outcome, source: Dataset) -> dict[str, Any]:
         "certificate": machines.certificate(outcome.machine),
         "standardised": outcome.standardise is not None,
     }
-    if outcome.task == "classification":
-        kept = hasattr(outcome.machine, "predict_proba")
-        facts["probabilities"] = "yes" if kept else "no; --machine logistic gives them to predict --proba"
+    if outcome.task in ("classification", "ordinal"):
+        kept, other = hasattr(outcome.machine, "predict_proba"), "odds" if outcome.task == "ordinal" else "logistic"
+        facts["probabilities"] = "yes" if kept else f"no; --machine {other} gives them to predict --proba"
+    if outcome.task == "rank" and source.query is not None:
+        facts["queries"] = len(np.unique(source.query))
     if outcome.selection is not None:
         facts["leave-one-out" if outcome.choice.tuning == "loo" else "cross-validation"] = outcome.selection
     if outcome.estimate is not None:
@@ -219,6 +227,8 @@ def write_report(place: Path, outcome: job.Outcome, wish: Wish) -> Path:
         told.data.y,
         None if held is None else told.prepared(held),
         None if held is None else held.y,
+        groups=told.data.query if told.task == "rank" else None,
+        groups_test=None if held is None or told.task != "rank" else held.query,
         tuned=told.searching,
         command=command_line(),
         seconds=outcome.seconds,
@@ -234,7 +244,8 @@ def show(facts: dict[str, Any]) -> None:
     """The facts of a fit for people."""
     found, certified = facts["parameters"], facts["certificate"]
     rows = {
-        "data": f"{facts['points']} points, {facts['features']} features",
+        "data": f"{facts['points']} points, {facts['features']} features"
+        + (f", {facts['queries']} queries" if "queries" in facts else ""),
         "machine": f"{facts['machine']}: {'; '.join(facts['reasons'])}",
         "parameters": f"C = {found['C']:.4g}, {found['kernel']}",
         "certificate": f"objective {certified['objective']:.6g}, relative gap {gap_text(certified['relative gap'])}, "

@@ -17,6 +17,11 @@ from mercer.data import Dataset, read
 from mercer.data.reading import format_of
 from mercer.data.targets import looks_like
 
+NOTED = (
+    "points", "queries", "accuracy", "accuracy interval", "r2", "r2 interval", "rank error", "rank error interval",
+    "pairs in order", "pairs in order interval", "data", "command",
+)  # fmt: skip
+
 
 def inspect(
     file: Annotated[
@@ -27,6 +32,7 @@ def inspect(
         ),
     ],
     target: Annotated[str | None, typer.Option(help="Target column of a table, by name or number.")] = None,
+    groups: Annotated[str | None, typer.Option(help="Column of a table with the query of each point.")] = None,
     format: Annotated[str | None, typer.Option(help="svmlight, csv, parquet, npy or npz; else by the ending.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
@@ -35,7 +41,7 @@ def inspect(
         if format is None and kind_of(place) != "data":
             facts = describe_model(read_model(place))
         else:
-            data = read(place, target=column(target), format=format, missing="keep")
+            data = read(place, target=column(target), groups=column(groups), format=format, missing="keep")
             facts = describe(data) | {"format": format_of(place, format)}
     if as_json:
         print_json(facts)
@@ -61,6 +67,9 @@ def describe(data: Dataset) -> dict[str, Any]:
             np.sum(np.nanmin(_filled(data.X), axis=0) == np.nanmax(_filled(data.X), axis=0))
         )
     facts |= _target_facts(data)
+    if data.query is not None:
+        sizes = np.unique(data.query, return_counts=True)[1]
+        facts |= {"queries": len(sizes), "points in a query": [int(sizes.min()), int(sizes.max())]}
     facts["full kernel matrix"] = memory.show(8.0 * data.n * data.n)
     return facts
 
@@ -81,9 +90,11 @@ def describe_model(model: Any) -> dict[str, Any]:
         facts["labels"] = machine.n_labels_
     elif hasattr(machine, "classes_"):
         facts["classes"] = ", ".join(str(label) for label in machine.classes_)
-    for name in ("points", "accuracy", "accuracy interval", "r2", "r2 interval", "data", "command"):
+    if hasattr(machine, "thresholds_"):
+        facts["thresholds"] = ", ".join(f"{value:.4g}" for value in machine.thresholds_)
+    for name in NOTED:
         if name in notes:
-            facts[f"trained on {name}" if name in ("points", "data") else name] = notes[name]
+            facts[f"trained on {name}" if name in ("points", "queries", "data") else name] = notes[name]
     return facts | dict(model.about)
 
 

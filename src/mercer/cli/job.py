@@ -20,7 +20,7 @@ from mercer.cli import model_input as points
 from mercer.cli.checkpoint import Checkpoint
 from mercer.cli.machines import Choice, Wish
 from mercer.cli.progress import Quiet
-from mercer.cli.task import settle, target_of
+from mercer.cli.task import groups_of, hint, settle, target_of
 from mercer.data import Dataset, Standardise
 from mercer.data.dataset import resolve_missing
 from mercer.data.targets import Task
@@ -71,17 +71,35 @@ class Setting:
             raise InvalidInput(f"--test-fraction must be at least 0 and below 1, got {self.test_fraction:g}")
 
 
-def split(y: NDArray[Any], task: Task, fraction: float, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Training and held-out points, the classes in both in proportion; none held out where there are too few."""
+def split(
+    y: NDArray[Any], task: Task, fraction: float, seed: int, query: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Training and held-out points, the classes in both in proportion; none held out where there are too few.
+
+    Of a ranking whole queries are held out.
+    """
     n = len(y)
     random = np.random.default_rng(seed)
-    groups = [np.arange(n)] if task == "regression" else [np.flatnonzero(y == label) for label in np.unique(y)]
+    if task == "rank" and query is not None:
+        return _whole_queries(query, fraction, random)
+    whole = task in ("regression", "rank")
+    groups = [np.arange(n)] if whole else [np.flatnonzero(y == label) for label in np.unique(y)]
     held = [random.permutation(group)[: int(fraction * len(group) + 0.5)] for group in groups]
     held = [part[: max(0, len(group) - 1)] for part, group in zip(held, groups)]
     test = np.sort(np.concatenate(held))
     if len(test) < FEWEST_HELD_OUT:
         test = test[:0]
     return np.setdiff1d(np.arange(n), test), test
+
+
+def _whole_queries(
+    query: NDArray[np.int64], fraction: float, random: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Training and held-out points, so many of the queries in the latter, two at least; none where there are fewer."""
+    names = random.permutation(np.unique(query))
+    count = min(int(fraction * len(names) + 0.5), len(names) - 2)
+    held = np.isin(query, names[: count if count >= 2 else 0])
+    return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 def prepare(train: Dataset, setting: Setting) -> tuple[Dataset, Standardise | None]:
@@ -96,7 +114,8 @@ def run(data: Dataset, wish: Wish, setting: Setting, bar: Quiet, checkpoint: Che
     began = time.perf_counter()
     y = target_of(data)
     task = settle(y, wish.task, data.source)
-    inside, outside = split(y, task, setting.test_fraction, wish.seed)
+    hint(data, task, wish.task)
+    inside, outside = split(y, task, setting.test_fraction, wish.seed, data.query)
     outcome = _trained(data.take(inside) if len(outside) else data, task, wish, setting, bar, checkpoint, "first")
     bar.reached = outcome
     if len(outside) == 0 or bar.hurried:
@@ -147,12 +166,13 @@ def _trained(
         choice = replace(choice, tuning="given", reasons=(*choice.reasons, "its parameters come from the checkpoint"))
     bar.say(f"training {choice.machine} on {'all ' if stage == 'whole' else ''}{train.n} points")
     began = time.perf_counter()
-    machine = machines.build(wish, choice, X, y, checkpoint.search_file)
+    groups = groups_of(train, task)
+    machine = machines.build(wish, choice, X, y, checkpoint.search_file, **groups)
     if choice.tuning == "cv":
         bar.expect(wish.folds * (10 if wish.kernel in machines.WIDE and wish.sigma is None else 1))
-    single = task == "regression" or (len(np.unique(y)) == 2 and not wish.probability)
+    single = task == "regression" or (task == "classification" and len(np.unique(y)) == 2 and not wish.probability)
     with checkpoint.training(machine, stage, single):
-        machines.train(machine, X, y)
+        machines.train(machine, X, y, **groups)
     search, searching = getattr(machine, "search_", None), machine
     interrupted = machine.stopped_ == "interrupted"
     if search is not None:
@@ -168,7 +188,7 @@ def _trained(
         standardise,
         train,
         selection=machines.leave_one_out(machine, task, y)
-        or machines.cross_validation(search, task, choice.machine == "logistic"),
+        or machines.cross_validation(search, task, choice.machine in machines.BY_LOSS),
         searching=searching if search is not None else None,
         interrupted=interrupted,
         imputes=setting.missing == "impute",
@@ -182,5 +202,5 @@ def estimate(outcome: Outcome, held_out: Dataset, seed: int, missing: str) -> No
         held_out = resolve_missing(held_out, "impute", outcome.data.imputed)
     outcome.held_out = held_out
     outcome.estimate = scores.judge(
-        outcome.task, outcome.machine, outcome.prepared(held_out), target_of(held_out), seed
+        outcome.task, outcome.machine, outcome.prepared(held_out), target_of(held_out), seed, held_out.query
     )

@@ -4,6 +4,7 @@ Where the machine is left to mercer, `mercer.planning` chooses it by the size of
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,16 @@ from mercer.problems.certificate import relative_gap
 
 TASKS: dict[str, Task] = {
     "svc": "classification", "lssvc": "classification", "logistic": "classification",
-    "svr": "regression", "lssvr": "regression",
+    "svr": "regression", "lssvr": "regression", "ordinal": "ordinal", "odds": "ordinal", "rank": "rank",
 }  # fmt: skip
+CROSS_VALIDATED: dict[Task, str] = {
+    "classification": "accuracy", "regression": "r2", "ordinal": "rank error", "rank": "pairs in order",
+}  # fmt: skip
+BY_LOSS = ("logistic", "odds")  # machines whose parameters are chosen by the log loss of their probabilities
 CUSTOMARY = 10.0  # C where it is neither given nor chosen
+TARGETS: dict[Task, str] = {
+    "classification": "a class", "regression": "a measurement", "ordinal": "a rank", "rank": "an order",
+}  # fmt: skip
 WIDE = ("gaussian", "laplacian", "exponential", "matern")  # kernels with a width
 
 
@@ -40,8 +48,13 @@ class Wish:
     time: float | None = None
     seed: int = 0
     folds: int = 5
+    asked: Task | None = None
+    """The task, where --task names it."""
 
     def __post_init__(self) -> None:
+        if self.asked is not None and TASKS.get(self.machine, self.asked) != self.asked:
+            fitting = ", ".join(name for name, task in TASKS.items() if task == self.asked)
+            raise InvalidInput(f"--task {self.asked}: --machine {self.machine} does not do it; take one of {fitting}")
         for name in ("C", "sigma", "time"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -55,8 +68,8 @@ class Wish:
 
     @property
     def task(self) -> Task | None:
-        """The task that the machine asked for implies."""
-        return TASKS.get(self.machine)
+        """The task that was asked for, or that the machine asked for implies."""
+        return self.asked or TASKS.get(self.machine)
 
 
 @dataclass(frozen=True)
@@ -81,18 +94,27 @@ def width_of(sigma: float | None, gamma: float | None) -> float | None:
 
 def choose(wish: Wish, task: Task, n: int, outputs: int = 1) -> Choice:
     """The machine for n points, and how its parameters will be found."""
-    letter = "c" if task == "classification" else "r"
-    reasons = [f"the target is a {'class' if letter == 'c' else 'measurement'}"]
+    reasons = [f"the target is {TARGETS[task]}"]
     if wish.machine != "auto":
         name = wish.machine
         reasons.append(f"--machine {name} was asked for")
+    elif task == "ordinal":
+        name = "odds" if wish.probability else "ordinal"
+        reasons.append(
+            "probabilities come from the cumulative model"
+            if wish.probability
+            else "thresholds on one function, squared hinge"
+        )
+    elif task == "rank":
+        name = "rank"
+        reasons.append("one function, learnt from pairs")
     else:
         name, why = machine_for(task, n, outputs=outputs, probability=wish.probability)
         reasons.append(why)
     if outputs > 1 and name != "lssvr":
         raise InvalidInput(f"--machine {name}: has several targets; only lssvr takes them")
-    if wish.probability and name not in ("svc", "logistic"):
-        raise InvalidInput("--probability needs a machine that has them: use --machine svc or logistic")
+    if wish.probability and name not in ("svc", "logistic", "odds"):
+        raise InvalidInput("--probability needs a machine that has them: use --machine svc or logistic, for ranks odds")
     known = wish.C is not None and (wish.sigma is not None or wish.kernel not in WIDE)
     if not wish.tune or known:
         reasons.append("its parameters are given" if known else "--no-tune: customary parameters are taken")
@@ -114,13 +136,16 @@ def kernel_of(wish: Wish, X: Any, rule: str | None) -> Any:
     return kind(sigma=rule if rule is not None else kernels.median_sigma(X))
 
 
-def build(wish: Wish, choice: Choice, X: Any, y: NDArray[Any], search_file: Path | None = None) -> Any:
+def build(
+    wish: Wish, choice: Choice, X: Any, y: NDArray[Any], search_file: Path | None = None, groups: Any = None
+) -> Any:
     """The estimator, not yet trained; one that finds its own parameters where the choice says so.
 
     A cross-validation keeps what it has finished in the file `search_file`.
     """
     from mercer.least_squares import LSSVC, LSSVR
     from mercer.multiclass import KernelLogistic
+    from mercer.ordinal import OrdinalSVC, ProportionalOdds, RankSVM
     from mercer.svm import SVC, SVR
 
     if choice.tuning == "cv":
@@ -130,8 +155,15 @@ def build(wish: Wish, choice: Choice, X: Any, y: NDArray[Any], search_file: Path
     cost: Any = wish.C if wish.C is not None else rule or CUSTOMARY
     if choice.machine in ("lssvc", "lssvr"):
         return (LSSVC if choice.machine == "lssvc" else LSSVR)(C=cost, **common)
-    if choice.machine == "logistic":
-        return KernelLogistic(C=cost, **common)
+    if choice.machine in ("logistic", "ordinal", "odds"):
+        kinds: dict[str, Any] = {
+            "logistic": KernelLogistic,
+            "ordinal": partial(OrdinalSVC, loss="squared_hinge"),
+            "odds": ProportionalOdds,
+        }
+        return kinds[choice.machine](C=cost, **common)
+    if choice.machine == "rank":
+        return RankSVM(C=cost if wish.C is not None else cost * points_over_pairs(y, groups), **common)
     if choice.machine == "svc":
         return SVC(C=cost, multiclass=wish.multiclass, probability=wish.probability, random_state=wish.seed, **common)
     spread = float(np.std(y)) or 1.0
@@ -139,9 +171,17 @@ def build(wish: Wish, choice: Choice, X: Any, y: NDArray[Any], search_file: Path
     return SVR(C=cost if wish.C is not None else cost * spread, epsilon=tube, **common)
 
 
+def points_over_pairs(y: NDArray[Any], groups: Any) -> float:
+    """What C of a ranking is counted in where it is not given: it multiplies the loss of every pair."""
+    from mercer.ordinal.metrics import pair_counts
+
+    pairs = pair_counts(y, np.zeros(len(y)), groups=groups)[1]
+    return len(y) / pairs if pairs else 1.0
+
+
 def _searching(wish: Wish, choice: Choice, X: Any, search_file: Path | None) -> Any:
-    """A support vector machine that is tuned by cross-validation; parameters that are given stay."""
-    from mercer.tuned import TunedLogistic, TunedSVC, TunedSVR
+    """A machine that is tuned by cross-validation; parameters that are given stay."""
+    from mercer.tuned.tuning import SEARCHES
 
     options: dict[str, Any] = {
         "kernel": kernel_of(wish, X, "median"),
@@ -152,19 +192,18 @@ def _searching(wish: Wish, choice: Choice, X: Any, search_file: Path | None) -> 
         "max_time": wish.time,
         "checkpoint": search_file,
     }
+    kind: Any = SEARCHES[choice.machine]
     if choice.machine == "svc":
-        return TunedSVC(probability=wish.probability, **options)
-    if choice.machine == "logistic":
-        return TunedLogistic(**options)
-    return TunedSVR(epsilon=wish.epsilon, **options)
+        return kind(probability=wish.probability, **options)
+    return kind(epsilon=wish.epsilon, **options) if choice.machine == "svr" else kind(**options)
 
 
-def train(machine: Any, X: Any, y: NDArray[Any]) -> Any:
+def train(machine: Any, X: Any, y: NDArray[Any], **groups: Any) -> Any:
     """Fit; what scikit-learn's checks refuse is an error in the input like any other."""
     from mercer.errors import MercerError
 
     try:
-        return machine.fit(X, y)
+        return machine.fit(X, y, **groups)
     except MercerError:
         raise
     except ValueError as error:
@@ -224,9 +263,11 @@ def cross_validation(search: Any, task: Task, by_loss: bool = False) -> dict[str
 
     if search is None or not search.evaluated:
         return None
-    name = "accuracy" if task == "classification" else "r2"
+    name = CROSS_VALIDATED[task]
     score, half = search.best_score, Z * search.standard_error
     interval = [score - half, min(1.0, score + half)]
+    if task == "ordinal" and not by_loss:
+        score, interval = -score, [max(0.0, -score - half), -score + half]
     if by_loss:
         name, score, interval = "log loss", -score, [max(0.0, -score - half), -score + half]
     return {

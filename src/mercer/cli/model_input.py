@@ -28,16 +28,18 @@ def column(name: str | None) -> str | int | None:
     return int(name) if name is not None and name.lstrip("-").isdigit() else name
 
 
-def read_points(path: Path, *, target: str | None, format: str | None, missing: str) -> Dataset:
+def read_points(
+    path: Path, *, target: str | None, format: str | None, missing: str, groups: str | None = None
+) -> Dataset:
     """A file for training, with NaN where values are missing; they are refused here or their points dropped."""
-    data = read_any(path, target=target, format=format)
+    data = read_any(path, target=target, format=format, groups=groups)
     return data if missing == "impute" else without_missing(data, missing)
 
 
-def read_any(path: Path, *, target: str | None, format: str | None) -> Dataset:
+def read_any(path: Path, *, target: str | None, format: str | None, groups: str | None = None) -> Dataset:
     """A file or standard input, with NaN where values are missing."""
     with incoming(path, format) as file:
-        data = read(file, target=column(target), format=format, missing="keep")
+        data = read(file, target=column(target), groups=column(groups), format=format, missing="keep")
     return data if file == path else replace(data, source=STANDARD_INPUT)
 
 
@@ -80,6 +82,7 @@ def recipe(data: Dataset, missing: str) -> dict[str, Any]:
         "missing": missing,
         "features": data.d,
         "target": data.target_name,
+        "groups": data.query_name,
         "columns": None if data.columns is None else list(data.columns),
         "left out": list(data.left_out),
         "categories": {name: list(values) for name, values in data.categories.items()},
@@ -97,6 +100,7 @@ def _like(notes: Mapping[str, Any], d: int) -> Dataset:
             np.empty((0, d)),
             feature_names=None if names is None else tuple(map(str, names)),
             target_name=found.get("target"),
+            query_name=found.get("groups"),
             categories={str(k): tuple(map(str, v)) for k, v in (found.get("categories") or {}).items()},
             columns=None if columns is None else tuple(map(str, columns)),
             left_out=tuple(map(str, found.get("left out") or ())),
@@ -115,6 +119,7 @@ def read_like(
     target: str | None,
     format: str | None,
     missing: str | None,
+    groups: str | None = None,
 ) -> Dataset:
     """A file for a trained model of d features, its columns those of training.
 
@@ -124,17 +129,19 @@ def read_like(
     if missing is None:
         missing = "impute" if (notes.get("recipe") or {}).get("missing") == "impute" else "refuse"
     with incoming(path, format) as file:
-        data = _of_training(file, like, target, format, False if dense else None)
+        data = _of_training(file, like, target, groups, format, False if dense else None)
     data = data if file == path else replace(data, source=STANDARD_INPUT)
     if missing == "impute":
         return _with_means(data, like.imputed)
     return without_missing(data, "refuse")
 
 
-def _of_training(path: Path, like: Dataset, target: str | None, format: str | None, sparse: bool | None) -> Dataset:
+def _of_training(
+    path: Path, like: Dataset, target: str | None, groups: str | None, format: str | None, sparse: bool | None
+) -> Dataset:
     """A file whose columns are those of training: by name where they have names, else by number."""
     kind, wanted, d = format_of(path, format), column(target), like.d
-    options: dict[str, Any] = {"format": format, "missing": "keep", "sparse": sparse}
+    options: dict[str, Any] = {"format": format, "missing": "keep", "sparse": sparse, "groups": column(groups)}
     if like.columns is not None and kind in TABLES:
         data = read(path, target=wanted, like=like, **options)
         known = {*like.left_out, *(like.target_name or "").split(", ")}
@@ -142,7 +149,9 @@ def _of_training(path: Path, like: Dataset, target: str | None, format: str | No
             raise InvalidInput(f"{path}: has the columns {listed(extra)}, which were not in training; remove them")
         return data
     if kind in TABLES:
-        unlabelled = wanted is None and read(path, target=False, format=format, missing="keep").d == d
+        unlabelled = (
+            wanted is None and read(path, target=False, format=format, missing="keep", groups=column(groups)).d == d
+        )
         data = read(path, target=False if unlabelled else wanted, **options)
     elif kind == "svmlight" and like.columns is None:
         return read(path, target=wanted, like=like, **options)  # zeros at the end of a line may be left out

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-MachineName = Literal["auto", "svc", "lssvc", "logistic", "svr", "lssvr"]
+MachineName = Literal["auto", "svc", "lssvc", "logistic", "svr", "lssvr", "ordinal", "odds", "rank"]
 KernelName = Literal["gaussian", "linear", "polynomial", "laplacian", "exponential", "matern"]
 Missing = Literal["refuse", "impute", "drop"]
 
@@ -18,6 +18,17 @@ Data = Annotated[
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that mercer fit has written.")]
 Target = Annotated[str | None, typer.Option(help="Target column of a table, by name or number.")]
+Groups = Annotated[
+    str | None,
+    typer.Option(help="Column of a table with the query of each point, for rankings; svmlight files have qid:."),
+]
+TaskChoice = Annotated[
+    Literal["classification", "regression", "ordinal", "rank"] | None,
+    typer.Option(
+        help="What the target asks for: ordinal for ordered classes, rank for an order inside queries.",
+        show_default="class or number, by the target",
+    ),
+]
 Format = Annotated[
     str | None, typer.Option(help="svmlight, csv, parquet, npy or npz; else by the ending (of -: by the content).")
 ]

@@ -17,13 +17,17 @@ from mercer.data.files import replacing, stem_and_format
 from mercer.errors import InvalidInput
 
 
-def read_for(model: Any, data: Path, target: str | None, format: str | None, missing: str | None) -> Dataset:
+def read_for(
+    model: Any, data: Path, target: str | None, format: str | None, missing: str | None, groups: str | None = None
+) -> Dataset:
     """The points of a file in the form a model takes, before standardisation."""
     d = getattr(model.machine, "n_features_in_", None)
     if d is None or getattr(model.machine, "_kind", "features") != "features":
         raise InvalidInput("the model was not trained on features, so that no data file can be given to it")
     dense = model.standardise is not None and model.standardise.mean_ is not None
-    return points.read_like(data, model.notes, d, dense=dense, target=target, format=format, missing=missing)
+    return points.read_like(
+        data, model.notes, d, dense=dense, target=target, format=format, missing=missing, groups=groups
+    )
 
 
 def predict(
@@ -33,11 +37,14 @@ def predict(
     proba: Annotated[bool, typer.Option("--proba", help="Class probabilities instead of labels.")] = False,
     decision: Annotated[bool, typer.Option("--decision", help="Decision values instead of labels.")] = False,
     target: options.Target = None,
+    groups: options.Groups = None,
     format: options.Format = None,
     missing: options.MissingInPrediction = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print what a model predicts, one line for each point of a data file.
+    """Print what a model predicts, one line for each point of a data file: a label, a number, or a rank.
+
+    A model of --task rank prints the values that its points are sorted by, largest first, inside each query.
 
     With --proba or --decision and several columns, the first line names them. The columns of the file must be those of
     training, in any order. Characters of a label that do not print are written as escapes; --json holds labels exactly.
@@ -49,7 +56,7 @@ def predict(
     if output is not None:
         refuse_unwritable(output, inputs=(model, data))
     loaded = load_model(model)
-    read = read_for(loaded, data, target, format, missing)
+    read = read_for(loaded, data, target, format, missing, groups)
     values, names = _values(loaded, read.X, proba, decision)
     text = _json(values, names) if as_json else _lines(values, names, as_table(output))
     if output is None:
@@ -67,7 +74,7 @@ def _values(model: Any, X: Any, proba: bool, decision: bool) -> tuple[Any, list[
         if not hasattr(model.machine, "predict_proba"):
             raise InvalidInput(
                 f"the model ({type(model.machine).__name__}) has no probabilities: "
-                "train it with --machine logistic, or --machine svc --probability"
+                "train it with --machine logistic, --machine svc --probability, or for ranks --machine odds"
             )
         return model.predict_proba(X), labels
     if decision:

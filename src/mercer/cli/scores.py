@@ -2,7 +2,9 @@
 
 - accuracy and error: Wilson's interval of a proportion (Wilson 1927);
 - area under the ROC curve of two classes, with the variance of Hanley and McNeil (1982);
-- R2, root mean squared and mean absolute error: the 2.5 and 97.5 percent points of 1,000 resamples of the points.
+- R2, root mean squared and mean absolute error, and the error in ranks: the 2.5 and 97.5 percent points of 1,000
+  resamples of the points;
+- pairs in order, Kendall's tau, NDCG and average precision: the same of resamples of the queries.
 """
 
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.data.targets import Task
+from mercer.errors import InvalidInput
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -86,11 +89,48 @@ def of_numbers(y: Any, predicted: Any, seed: int = 0) -> dict[str, Any]:
     return facts
 
 
-def of_order(y: NDArray[Any], values: Array) -> dict[str, Any]:
-    """Facts about values (n,) that put points of ranks y (n,) in an order: pairs of different rank that are right."""
-    from mercer.ordinal.metrics import scaled_pair_loss
+def of_ranks(
+    y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any], utility: Array, seed: int = 0
+) -> dict[str, Any]:
+    """Facts about predicted ranks (n,), and about the utility (n,) they come from; `classes` from low to high.
 
-    return {"points": len(y), "pairs in order": 1.0 - scaled_pair_loss(y, values)}
+    The error in ranks is the mean number of ranks between truth and answer.
+    """
+    from mercer.ordinal.by_query import by_query
+
+    labels = np.union1d(classes, y)
+    truth, answer = np.searchsorted(labels, y), np.searchsorted(labels, predicted)
+    away = np.abs(truth - answer).astype(np.float64)
+    drawn = _resampled(truth[:, None].astype(np.float64), away[:, None], seed)[:, 2]
+    orders = by_query(truth, utility).means()
+    facts = of_classes(y, predicted, classes) | {
+        "rank error": float(away.mean()),
+        "rank error interval": np.quantile(drawn, [0.025, 0.975]).tolist(),
+        "within one rank": float(np.mean(away <= 1)),
+        "kendall tau": orders["kendall tau"],
+        "pairs in order": orders["pairs in order"],
+    }
+    for k, found in enumerate(facts["classes"].values()):
+        found["rank error"] = float(away[truth == k].mean()) if (truth == k).any() else None
+    return facts
+
+
+def of_order(y: NDArray[Any], values: Array, groups: Any = None, seed: int = 0) -> dict[str, Any]:
+    """Facts about values (n,) that put points of ranks y (n,) in an order inside their groups."""
+    from mercer.ordinal.by_query import by_query
+
+    found = by_query(y, values, groups)
+    if not found.pairs.sum():
+        raise InvalidInput("no two points of one query have different ranks: there is no pair to be in order")
+    facts: dict[str, Any] = {"points": len(y), "pairs": int(found.pairs.sum())}
+    if groups is not None:
+        facts |= {"queries": len(found.names), "queries without pairs": int(np.sum(found.pairs == 0))}
+    intervals = found.intervals(seed=seed)
+    for name, value in found.means().items():
+        facts[name] = None if np.isnan(value) else value
+        if name in intervals and facts[name] is not None:
+            facts[f"{name} interval"] = list(intervals[name])
+    return facts
 
 
 def _numbers(y: Array, errors: Array) -> Array:
@@ -111,15 +151,29 @@ def _resampled(y: Array, errors: Array, seed: int) -> Array:
     return np.array([_numbers(y[row], errors[row]) for row in rows])
 
 
-def judge(task: Task, model: Any, X: Any, y: NDArray[Any], seed: int = 0) -> dict[str, Any]:
-    """Facts about the predictions of a machine or model at points X (n, d) as it takes them."""
+def judge(
+    task: Task, model: Any, X: Any, y: NDArray[Any], seed: int = 0, groups: NDArray[np.int64] | None = None
+) -> dict[str, Any]:
+    """Facts about the predictions of a machine or model at points X (n, d) as it takes them; queries by `groups`."""
     predicted = model.predict(X)
     if task == "regression":
         return of_numbers(y, predicted, seed)
+    if task == "rank":
+        return of_order(y, predicted, groups, seed)
     machine = getattr(model, "machine", model)
     classes = machine.classes_
+    if task == "ordinal":
+        labels = classes.astype(comparable(classes, y)[0].dtype)
+        return of_ranks(*comparable(y, predicted), labels, _utility(model, X), seed)
     values = model.decision_function(X) if len(classes) == 2 else None
     return of_classes(*comparable(y, predicted), classes.astype(comparable(classes, y)[0].dtype), values)
+
+
+def _utility(model: Any, X: Any) -> Array:
+    """The latent values (n,) behind the ranks of a machine, or of a model with its standardisation."""
+    if not hasattr(model, "machine"):
+        return np.asarray(model.utility(X))
+    return np.asarray(model.machine.utility(X if model.standardise is None else model.standardise(X)))
 
 
 def comparable(y: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -131,7 +185,7 @@ def comparable(y: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any], 
 
 def main_score(facts: dict[str, Any]) -> tuple[str, float | None, list[float] | None]:
     """Name, value and interval of the score that stands for all."""
-    name = next(name for name in ("accuracy", "log loss", "r2") if name in facts)
+    name = next(name for name in ("rank error", "pairs in order", "accuracy", "log loss", "r2") if name in facts)
     return name, facts[name], facts.get(f"{name} interval")
 
 
@@ -140,10 +194,12 @@ def shown(facts: dict[str, Any]) -> str:
     name, value, interval = main_score(facts)
     if value is None:
         return "R2 is not defined: the target is constant"
-    if name == "accuracy":
+    if name in ("accuracy", "pairs in order"):
         between = "" if interval is None else f" (95 % interval {interval[0]:.2%} to {interval[1]:.2%})"
-        return f"accuracy {value:.2%}{between}"
+        beside = "".join(f", {other} {facts[other]:.4f}" for other in ("ndcg@10", "map") if other in facts)
+        return f"{name} {value:.2%}{between}{beside}"
     between = "" if interval is None else f" (95 % interval {interval[0]:.3f} to {interval[1]:.3f})"
-    if name == "log loss":
-        return f"log loss {value:.4f}{between}"
+    if name in ("log loss", "rank error"):
+        beside = f", accuracy {facts['accuracy']:.2%}" if "accuracy" in facts else ""
+        return f"{name} {value:.4f}{between}{beside}"
     return f"R2 {value:.4f}{between}" + (f", root mean squared error {facts['rmse']:.4g}" if "rmse" in facts else "")

@@ -15,7 +15,7 @@ from mercer.cli.files import refuse_unwritable
 from mercer.cli.machines import Wish
 from mercer.cli.output import print_json, shown, table
 from mercer.cli.progress import following
-from mercer.cli.task import settle, target_of
+from mercer.cli.task import groups_of, hint, settle, target_of
 from mercer.errors import InvalidInput
 
 SHOWN = 8
@@ -33,7 +33,9 @@ def tune(
         Literal["grid", "random", "halving"], typer.Option(help="How a cross-validation goes through its candidates.")
     ] = "grid",
     folds: Annotated[int, typer.Option(help="Number of folds of a cross-validation.")] = 5,
+    task: options.TaskChoice = None,
     target: options.Target = None,
+    groups: options.Groups = None,
     format: options.Format = None,
     missing: options.MissingValues = "refuse",
     scale: options.Scale = True,
@@ -46,47 +48,52 @@ def tune(
 ) -> None:
     """Find the best C and sigma, and print them with the candidates that came near.
 
-    Least squares is tuned by exact leave-one-out, support vector machines by cross-validation on shared kernel values.
+    Least squares is tuned by exact leave-one-out, the others by cross-validation on shared kernel values: ranks by
+    their error, orders by the pairs that are right in whole queries that are held out.
     No model is written; the last line is the command that trains with what was found. With --checkpoint, a
     cross-validation keeps the candidates it has finished, and the same command with --resume goes on from there.
     """
     if checkpoint is not None:
         refuse_unwritable(checkpoint, inputs=(data,))
-    wish = Wish(machine, kernel, C, sigma, degree, epsilon, memory=memory, time=time, seed=seed, folds=folds)
-    read = points.read_points(data, target=target, format=format, missing=missing)
+    wish = Wish(
+        machine, kernel, C, sigma, degree, epsilon, memory=memory, time=time, seed=seed, folds=folds, asked=task
+    )
+    read = points.read_points(data, target=target, format=format, missing=missing, groups=groups)
     y = target_of(read)
-    task = settle(y, wish.task, read.source)
+    settled = settle(y, wish.task, read.source)
+    hint(read, settled, wish.task)
     train, standardise = job.prepare(read, job.Setting(scale=scale, missing=missing))
     X = train.X if standardise is None else standardise(train.X)
-    choice = machines.choose(wish, task, train.n, 1 if y.ndim == 1 else y.shape[1])
+    choice = machines.choose(wish, settled, train.n, 1 if y.ndim == 1 else y.shape[1])
     if choice.tuning == "given":
         raise InvalidInput("nothing is left to choose: leave out --C or --sigma")
     state = Checkpoint(checkpoint, fingerprint(read, wish, tune=mode, scale=scale, missing=missing), resume)
-    searching = machines.build(wish, choice, X, y, state.search_file)
+    queries = groups_of(train, settled)
+    searching = machines.build(wish, choice, X, y, state.search_file, **queries)
     if choice.tuning == "cv":
         searching.set_params(mode=mode)
     with following() as bar:
         bar.say(f"tuning {choice.machine} on {train.n} points")
         if choice.tuning == "cv":
             bar.expect(folds * (10 if kernel in machines.WIDE and sigma is None else 1))
-        found = machines.train(searching, X, y)
+        found = machines.train(searching, X, y, **queries)
     if found.stopped_ != "interrupted":
         state.finish()
     search = getattr(found, "search_", None)
     best = found if search is None else found.best_estimator_
     parameters = machines.parameters(best)
     facts: dict[str, Any] = {
-        "task": task,
+        "task": settled,
         "machine": choice.machine,
         "reasons": list(choice.reasons),
         "parameters": parameters,
         "method": "exact leave-one-out" if search is None else f"{folds}-fold cross-validation",
-        "score": machines.leave_one_out(best, task, y)
-        or machines.cross_validation(search, task, choice.machine == "logistic"),
+        "score": machines.leave_one_out(best, settled, y)
+        or machines.cross_validation(search, settled, choice.machine in machines.BY_LOSS),
         "candidates": _candidates(best, search),
         "resumed": 0 if search is None else search.resumed,
         "stopped": found.stopped_,
-        "command": _command(str(data), choice.machine, wish, parameters, target, missing, scale),
+        "command": _command(str(data), choice.machine, wish, parameters, target, missing, scale, groups),
     }
     if as_json:
         print_json(facts)
@@ -106,8 +113,9 @@ def _candidates(machine: Any, search: Any) -> list[dict[str, Any]]:
 
 
 def _command(
-    data: str, machine: str, wish: Wish, found: dict[str, Any], target: str | None, missing: str, scale: bool
-) -> str:
+    data: str, machine: str, wish: Wish, found: dict[str, Any], target: str | None, missing: str, scale: bool,
+    groups: str | None,
+) -> str:  # fmt: skip
     """The command that trains with the parameters found."""
     words = ["mercer", "fit", data, "--machine", machine, "--kernel", wish.kernel, "--C", f"{found['C']:.6g}"]
     for name in ("sigma", "epsilon"):
@@ -117,6 +125,8 @@ def _command(
         words += ["--degree", str(wish.degree)]
     if target is not None:
         words += ["--target", target]
+    if groups is not None:
+        words += ["--groups", groups]
     if missing != "refuse":
         words += ["--missing", missing]
     return shlex.join(words + ([] if scale else ["--no-scale"]))

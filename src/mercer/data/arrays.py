@@ -1,4 +1,4 @@
-"""NumPy files: .npy with one array, .npz with X and y.
+"""NumPy files: .npy with one array, .npz with X, y and, for a ranking, query.
 
 Nothing in these files is ever executed (no pickle).  An array is read only when the file is as long as its header says
 and when it fits in the allowance, so that a header of ten trillion elements costs nothing.
@@ -21,6 +21,7 @@ from mercer.errors import InvalidInput, MercerError
 
 _POINTS = ("X", "x", "data", "features")
 _TARGETS = ("y", "Y", "target", "targets", "labels")
+_QUERIES = ("query", "queries", "qid", "groups")
 _CSR = ("data", "indices", "indptr", "shape")
 BUFFERS = 8 * PIECE  # of the decompressor and of what it has given
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes; others may ask for any memory
@@ -103,29 +104,57 @@ def _texts(array: NDArray[Any], source: str, allowance: Allowance) -> NDArray[np
 
 
 def read_npy(
-    path: Path, *, target: int | bool | None = None, sparse: bool | None = None,
+    path: Path, *, target: int | bool | None = None, groups: int | None = None, sparse: bool | None = None,
     limit: int | str | None = None,
 ) -> Dataset:  # fmt: skip
-    """Read a .npy file: points (n, d); `target` is the number of the column to take as y, None or False for none."""
+    """Read a .npy file: points (n, d); `target` is the number of the column to take as y, None or False for none.
+
+    `groups` is the number of the column of queries.
+    """
     allowance, source = Allowance(limit, path), str(path)
     stream, size = open_whole(path, allowance)
     with stream:
         X = _points(_array(stream, size, source, allowance), source, allowance)
-    y = None
-    if target is not None and not isinstance(target, bool):
-        if not -X.shape[1] <= target < X.shape[1] or X.shape[1] < 2:
-            raise InvalidInput(f"{path}: target={target} is not one of its {X.shape[1]} columns")
-        y = _targets(X[:, target], len(X), source, allowance)
+    wanted = {"target": None if isinstance(target, bool) else target, "groups": groups}
+    places = {name: _column(X, place, name, source) for name, place in wanted.items() if place is not None}
+    y = _targets(X[:, places["target"]], len(X), source, allowance) if "target" in places else None
+    query = _query(X[:, places["groups"]], len(X), source) if "groups" in places else None
+    if places:
+        if len(set(places.values())) == X.shape[1]:
+            raise InvalidInput(f"{path}: has no column besides {' and '.join(places)}")
         allowance.take(X.nbytes)
-        X = np.delete(X, target, axis=1)
-    return _finished(X, y, sparse, source, allowance)
+        X = np.delete(X, list(places.values()), axis=1)
+    return _finished(X, y, query, sparse, source, allowance)
+
+
+def _column(X: NDArray[Any], place: Any, option: str, source: str) -> int:
+    """The place of a column, from 0."""
+    if not isinstance(place, int) or not -X.shape[1] <= place < X.shape[1] or X.shape[1] < 2:
+        raise InvalidInput(f"{source}: {option}={place} is not one of its {X.shape[1]} columns")
+    return place % int(X.shape[1])
+
+
+def _query(array: NDArray[Any], n: int, source: str) -> NDArray[np.int64]:
+    """Query numbers (n,): whole numbers, or texts, which get numbers."""
+    if array.shape not in ((n,), (n, 1)):
+        raise InvalidInput(f"{source}: the queries have shape {array.shape}, X has {n} points")
+    array = array.reshape(n)
+    if array.dtype.kind in "US":
+        return np.unique(array, return_inverse=True)[1].astype(np.int64)
+    whole = array.astype(np.int64) if array.dtype.kind in "iu" else whole_numbers(array.astype(np.float64))
+    if whole.dtype != np.int64 or (whole != array).any():
+        raise InvalidInput(f"{source}: queries must be whole numbers of 64 bits, or texts")
+    return whole
 
 
 def read_npz(
-    path: Path, *, target: bool | None = None, sparse: bool | None = None,
+    path: Path, *, target: bool | None = None, groups: str | None = None, sparse: bool | None = None,
     limit: int | str | None = None,
 ) -> Dataset:  # fmt: skip
-    """Read a .npz file with X, or with a CSR matrix as `scipy.sparse.save_npz` writes it, and y."""
+    """Read a .npz file with X, or with a CSR matrix as `scipy.sparse.save_npz` writes it, and y, and query.
+
+    `groups` names the array of queries where it has another name.
+    """
     allowance, source = Allowance(limit, path), str(path)
     arrays = _members(path, allowance)
     if all(name in arrays for name in _CSR):
@@ -138,7 +167,13 @@ def read_npz(
         X = _points(arrays[name], source, allowance)
     found = next((name for name in _TARGETS if name in arrays), None) if target is not False else None
     y = None if found is None else _targets(arrays[found], X.shape[0], source, allowance)
-    return _finished(X, y, sparse, source, allowance)
+    if groups is not None and groups not in arrays:
+        raise InvalidInput(
+            f"{path}: groups={groups!r} is not one of its arrays {', '.join(map(repr, sorted(arrays)[:8]))}"
+        )
+    named = groups if groups is not None else next((name for name in _QUERIES if name in arrays), None)
+    query = None if named is None else _query(arrays[named], X.shape[0], source)
+    return _finished(X, y, query, sparse, source, allowance)
 
 
 def _members(path: Path, allowance: Allowance) -> dict[str, NDArray[Any]]:
@@ -189,7 +224,10 @@ def _csr(arrays: dict[str, NDArray[Any]], source: str, allowance: Allowance) -> 
     return X
 
 
-def _finished(X: Any, y: NDArray[Any] | None, sparse: bool | None, source: str, allowance: Allowance) -> Dataset:
+def _finished(
+    X: Any, y: NDArray[Any] | None, query: NDArray[np.int64] | None, sparse: bool | None, source: str,
+    allowance: Allowance,
+) -> Dataset:  # fmt: skip
     """Dense or CSR as wanted."""
     if scipy_sparse.issparse(X):
         X = settle(X, True if sparse is None else sparse, allowance)
@@ -197,11 +235,11 @@ def _finished(X: Any, y: NDArray[Any] | None, sparse: bool | None, source: str, 
         allowance.take(2 * X.nbytes + X.size)  # values and indices of CSR, at most, and which of them are there
         X = scipy_sparse.csr_matrix(X)
     allowance.take(8 * X.shape[0])
-    return Dataset(X, y, source=source, origin=Origin.rows(X.shape[0]))
+    return Dataset(X, y, query=query, source=source, origin=Origin.rows(X.shape[0]))
 
 
 def write_npz(path: Path, data: Dataset) -> None:
-    """Write X (dense, or the parts of a CSR matrix) and y to a compressed .npz file."""
+    """Write X (dense, or the parts of a CSR matrix), y and query to a compressed .npz file."""
     arrays: dict[str, Any] = {}
     if data.is_sparse:
         X = scipy_sparse.csr_matrix(data.X)
@@ -216,5 +254,7 @@ def write_npz(path: Path, data: Dataset) -> None:
         arrays["X"] = np.asarray(data.X)
     if data.y is not None:
         arrays["y"] = np.asarray(data.y)
+    if data.query is not None:
+        arrays["query"] = data.query
     with replacing(path) as stream:
         np.savez_compressed(stream, **arrays)

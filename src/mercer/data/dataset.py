@@ -50,7 +50,7 @@ class Dataset:
     - `columns`: the source columns in order, numeric ones and categorical ones (a table file only);
     - `left_out`: columns of the table that are neither features nor targets;
     - `label_names`: the k labels behind the columns of a matrix y of a multilabel file;
-    - `query`: (n,) query numbers of a ranking file;
+    - `query`: (n,) query numbers of a ranking file, and `query_name` the column they come from, in a table;
     - `imputed`: the value put in place of a missing one, by source column or feature;
     - `origin`: where the points stand in the file `source`, where they come from one.
     """
@@ -64,6 +64,7 @@ class Dataset:
     left_out: tuple[str, ...] = ()
     label_names: tuple[float, ...] | None = None
     query: NDArray[np.int64] | None = None
+    query_name: str | None = None
     imputed: Mapping[str, float] = field(default_factory=dict)
     source: str = ""
     origin: Origin | None = None

@@ -30,6 +30,7 @@ def read_parquet(
     path: Path,
     *,
     target: Target = None,
+    groups: str | int | None = None,
     ignore: Sequence[str | int] = (),
     like: Dataset | None = None,
     sparse: bool | None = None,
@@ -48,8 +49,8 @@ def read_parquet(
             allowance.take(ARROW)
             kinds = parquet.ParquetFile(stream, pre_buffer=False).schema_arrow
             refuse_twice(kinds.names, str(path), "give each a name of its own")
-            plan = Plan.of(kinds.names, target, ignore, like, str(path))
-            names = [*plan.features, *plan.target]
+            plan = Plan.of(kinds.names, target, ignore, like, str(path), groups)
+            names = plan.columns
             texts = [name for name in names if _is_text(kinds.field(name).type)]
             file = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=STREAM, read_dictionary=texts)
             if not file.metadata.num_rows:

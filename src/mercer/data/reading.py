@@ -38,6 +38,7 @@ def read(
     path: str | Path,
     *,
     target: Target = None,
+    groups: str | int | None = None,
     format: str | None = None,
     missing: str = "refuse",
     like: Dataset | None = None,
@@ -54,6 +55,8 @@ def read(
 
     - `target`: name or number of the target column, several of them, or False for none.  By default the column called
       target, label, class or y, else the last one; svmlight and .npz files carry their own.
+    - `groups`: name or number of the column that tells the query of each point, for rankings: whole numbers of 64 bits
+      or texts.  svmlight files have qid: on their lines, .npz files an array query.
     - `missing`: what to do with missing values: "refuse" (an error), "impute" (the mean of the column), "drop" (the
       point) or "keep" (NaN in X).  Missing categories are rows of zeros in any case.
     - `like`: the training data whose features, categories and imputed values this file must follow.
@@ -71,14 +74,16 @@ def read(
     place = Path(path)
     kind = format_of(place, format)
     if kind in ("csv", "parquet"):
-        options: dict[str, Any] = {"target": target, "ignore": ignore, "like": like}
+        options: dict[str, Any] = {"target": target, "groups": groups, "ignore": ignore, "like": like}
         if kind == "csv":
             options |= {"header": header, "delimiter": delimiter}
     elif kind == "svmlight":
+        if groups is not None:
+            raise InvalidInput(f"{path}: groups={groups!r}: the lines of svmlight files carry their queries as qid:")
         width = like.d if like is not None and features is None else features
         options = {"features": width, "zero_based": zero_based, "multilabel": multilabel}
     else:
-        options = {"target": target}
+        options = {"target": target, "groups": groups}
     readers: dict[str, Callable[..., Dataset]] = {
         "svmlight": read_svmlight, "csv": read_csv, "parquet": read_parquet, "npy": read_npy, "npz": read_npz,
     }  # fmt: skip

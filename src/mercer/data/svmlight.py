@@ -137,7 +137,7 @@ class _Points:
         else:
             self.query.extend(query[here])
             return
-        raise InvalidInput(f"{self.path}: point {row + 1} has no qid, though others have")
+        raise InvalidInput(f"{self.path}: point {row + 1} has no qid, though others have; give every line one, or none")
 
     def matrix(self, features: int | None, zero_based: bool | None) -> sparse.csr_matrix:
         """CSR matrix (n, d); indices take 32 bits where they suffice."""

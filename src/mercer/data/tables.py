@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from mercer.data.allowance import Allowance, Growing
-from mercer.data.columns import Collector, Table
+from mercer.data.columns import Collector, Table, Texts
 from mercer.data.dataset import Dataset, Origin
 from mercer.data.encoding import encode
 from mercer.data.files import block_size, line_blocks, replacing
+from mercer.data.queries import query_numbers
 from mercer.errors import InvalidInput
 
 # Names taken for the target when the caller names none; without any of them it is the last column.
@@ -26,8 +27,8 @@ CSV_BLOCK = 1 << 20
 Target = str | int | Sequence[str | int] | bool | None
 
 
-def chosen(names: Sequence[str], target: Target, source: str) -> list[str]:
-    """Names of the target columns; `False` means none, `None` the usual one."""
+def chosen(names: Sequence[str], target: Target, source: str, option: str = "target") -> list[str]:
+    """Names of the target columns; `False` means none, `None` the usual one; errors speak of the `option`."""
     if target is False:
         return []
     if target is None or target is True:
@@ -42,7 +43,7 @@ def chosen(names: Sequence[str], target: Target, source: str) -> list[str]:
             found.append(names[item])
         else:
             shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-            raise InvalidInput(f"{source}: target={item!r} is not one of its columns {shown}")
+            raise InvalidInput(f"{source}: {option}={item!r} is not one of its columns {shown}")
     return found
 
 
@@ -67,13 +68,19 @@ class Plan:
     unused: tuple[str, ...]
     like: Dataset | None
     source: str
+    groups: str | None = None
+    """The column of the queries."""
 
     @classmethod
     def of(
-        cls, names: Sequence[str], target: Target, ignore: Sequence[str | int], like: Dataset | None, source: str
-    ) -> "Plan":
-        """Choose the target, and leave out what is to be ignored."""
-        left_out = set(chosen(names, list(ignore), source))
+        cls, names: Sequence[str], target: Target, ignore: Sequence[str | int], like: Dataset | None, source: str,
+        groups: str | int | None = None,
+    ) -> "Plan":  # fmt: skip
+        """Choose the target and the queries, and leave out what is to be ignored."""
+        if groups is None and like is not None and like.query_name in names:
+            groups = like.query_name
+        query = None if groups is None else chosen(names, groups, source, "groups")[0]
+        left_out = {*chosen(names, list(ignore), source), query}
         kept = [name for name in names if name not in left_out]
         if like is not None and target is None:
             known = (like.target_name or "").split(", ")
@@ -82,14 +89,19 @@ class Plan:
         features = [name for name in kept if name not in targets] if like is None else list(like.columns or ())
         there = set(kept)
         absent = [name for name in features if name not in there]
-        used = {*features, *targets}
+        used = {*features, *targets, query}
         unused = tuple(name for name in names if name not in used)
         if absent:
             beside = f" (it has {listed(unused)} beside)" if unused else ""
             raise InvalidInput(f"{source}: lacks the columns {listed(absent)} of the training data{beside}")
         if not features:
             raise InvalidInput(f"{source}: has no column besides the target")
-        return cls(tuple(targets), tuple(features), unused, like, source)
+        return cls(tuple(targets), tuple(features), unused, like, source, query)
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are read."""
+        return [*self.features, *self.target, *([] if self.groups is None else [self.groups])]
 
     def collectors(self, allowance: Allowance, texts: frozenset[str]) -> dict[str, Collector]:
         """One collector for each column to read; those named in `texts` hold texts."""
@@ -97,7 +109,8 @@ class Plan:
         found = {
             name: Collector(allowance, known=known.get(name), as_texts=name in texts) for name in self.features
         }  # fmt: skip
-        return found | {name: Collector(allowance, many=True, as_texts=name in texts) for name in self.target}
+        found |= {name: Collector(allowance, many=True, as_texts=name in texts) for name in self.target}
+        return found | ({} if self.groups is None else {self.groups: Collector(allowance, many=True, as_texts=True)})
 
 
 def read_table(
@@ -129,10 +142,16 @@ def read_table(
     if not len(origin.places):
         raise InvalidInput(f"{plan.source}: has a header and no points")
     table: Table = {name: collector.column() for name, collector in collectors.items()}
+    named = None if plan.groups is None else table.pop(plan.groups)
     data = encode(
         table, target=plan.target, like=plan.like, wanted=sparse, source=plan.source, origin=origin, allowance=allowance
     )
-    return replace(data, left_out=plan.unused + data.left_out)
+    data = replace(data, left_out=plan.unused + data.left_out)
+    if not isinstance(named, Texts):
+        return data
+    allowance.take(16 * data.n)
+    query = query_numbers(named, str(plan.groups), plan.source)
+    return replace(data, query=query, query_name=plan.groups)
 
 
 class _Lines:
@@ -211,6 +230,7 @@ def read_csv(
     path: Path,
     *,
     target: Target = None,
+    groups: str | int | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
     ignore: Sequence[str | int] = (),
@@ -225,7 +245,7 @@ def read_csv(
         header = not any(_is_number(cell) for cell in first)
     names = [cell.strip() for cell in first] if header else [f"x{k}" for k in range(1, len(first) + 1)]
     refuse_twice(names, f"{path}, line {line}", "header=False reads it as data")
-    plan = Plan.of(names, target, ignore, like, str(path))
+    plan = Plan.of(names, target, ignore, like, str(path), groups)
     waiting = [(lines, rows, line, first)]
 
     def fill(collectors: dict[str, Collector]) -> Origin:

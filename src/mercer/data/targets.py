@@ -6,6 +6,8 @@
 - Whole numbers look like classes while there are at most MOST_CLASSES different ones.  A caller may take more of them
   for classes, but not where a class has fewer than FEW_POINTS points on average: those are ages, counts or prices.
 
+Nothing tells ranks from classes: a task of ranks ("ordinal") or of orders ("rank") has to be asked for.
+
 A classifier trained on a measurement has a machine for each of its values, or each pair of them, and is hardly ever
 right.  The same holds for texts most of which occur once.
 """
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 
-Task = Literal["classification", "regression"]
+Task = Literal["classification", "regression", "ordinal", "rank"]
 
 MOST_CLASSES = 50
 FEW_POINTS, FEW_POINTS_OF_TEXTS = 10, 2

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
 from mercer.report import ink
-from mercer.report.machine import binary_margins, outputs, task_of
+from mercer.report.machine import binary_margins, outputs, task_of, utility_of
 
 MOST = 1500  # points drawn
 
@@ -51,6 +51,8 @@ class CrossPlotDisplay:
         if len(tasks) > 1:
             raise InvalidInput(f"the two machines do different things: {' and '.join(sorted(tasks))}")
         own = names or (type(machine).__name__, type(other).__name__)
+        if tasks <= {"ranks", "order"}:
+            return cls(*(utility_of(m, X) for m in (machine, other)), names=own)
         if tasks == {"classes"}:
             if y is None:
                 raise InvalidInput("y: machines of more than two classes are compared by their margins, which need it")

@@ -17,10 +17,10 @@ from mercer import versions
 from mercer.data import Dataset
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import gap_text
-from mercer.report import classification, ink, pictures, words
+from mercer.report import classification, ink, ordered, pictures, words
 from mercer.report.convergence import ConvergenceDisplay
 from mercer.report.cross import CrossPlotDisplay
-from mercer.report.estimates import HeldOut, bootstrap, held_out, per_class, wilson
+from mercer.report.estimates import HeldOut, bootstrap, held_out, held_out_order, per_class, wilson
 from mercer.report.importance import SHOWN, feature_groups, measure_importance
 from mercer.report.influence import influential
 from mercer.report.learning import measure_learning
@@ -43,6 +43,8 @@ def write_report(
     X_test: Any = None,
     y_test: Any = None,
     *,
+    groups: Any = None,
+    groups_test: Any = None,
     tuned: Any = None,
     title: str | None = None,
     command: str | None = None,
@@ -60,8 +62,9 @@ def write_report(
 
     `machine` is fitted; it may also be a pipeline or a search around a machine, or the result of `mercer.tune`.
     X (n, d) and y (n,) are the points and targets it was trained on; y may be left out for a one-class machine.
-    X_test, y_test are held-out points; without them leave-one-out or cross-validation estimates the error.  `tuned` is
-    the search that chose the parameters, where the machine does not carry it itself.
+    X_test, y_test are held-out points; without them leave-one-out or cross-validation estimates the error.  `groups`
+    and `groups_test` are the queries of both, for a machine that learns an order.  `tuned` is the search that chose the
+    parameters, where the machine does not carry it itself.
 
     `title`, `data_name` and `notes` (sentences on what was done and why) are words for the page, `command` is what to
     type to get the same result, `seconds` the time of the training, or {what: seconds}.  `feature_names` are d names,
@@ -83,7 +86,12 @@ def write_report(
         raise InvalidInput(f"source has {source.n} points where X has {n}: give the data set that X was made from")
     names = feature_names if feature_names is not None else _names(machine, X, source)
     _done(page, machine, X, n, X_test, data_name, tuned, notes)
-    _estimate(page, machine, X, y, X_test, y_test, time_limit, random_state)
+    if task_of(machine) == "order":
+        with page.timed("error estimate"):
+            held = held_out_order(machine, X, y, groups, X_test, y_test, random_state=random_state)
+        ordered.of_order(page, held, groups if X_test is None else groups_test)
+    else:
+        _estimate(page, machine, X, y, X_test, y_test, time_limit, random_state)
     _certificate(page, machine, X, y)
     _choice(page, machine, tuned)
     _points(page, machine, X, y, names, sample_weight, source, data_name)
@@ -144,6 +152,10 @@ def _estimate(
     with page.timed("pictures of held-out outputs"):
         if task_of(machine) == "regression":
             _of_numbers(page, held)
+        elif task_of(machine) == "ranks":
+            tests = X_test is not None and y_test is not None
+            shown = (X_test, y_test, "the test points") if tests else (X, y, "the training points")
+            ordered.of_ranks(page, held, machine, *shown)
         else:
             _of_classes(page, held, machine.classes_)
 
@@ -273,6 +285,8 @@ def _points(
     page: Page, machine: Any, X: Any, y: Any, names: Sequence[str] | None, sample_weight: Any,
     source: Dataset | None, data_name: str,
 ) -> None:  # fmt: skip
+    if task_of(machine) in ("ranks", "order"):  # no margins of single points, and every one may carry the function
+        return
     found, points = inside(machine, X)
     if has_bounds(found):
         count = int(np.sum(found.n_support_))
@@ -338,7 +352,7 @@ def _features(
 
 
 def _growth(page: Page, machine: Any, X: Any, y: Any, time_limit: float, random_state: int) -> None:
-    if task_of(machine) == "outliers":
+    if task_of(machine) in ("outliers", "order"):
         return
     with page.timed("learning curve"):
         curve = measure_learning(machine, X, y, time_limit=time_limit, random_state=random_state)

@@ -23,7 +23,8 @@ from sklearn.metrics import precision_recall_fscore_support
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.utils.metaestimators import _safe_split
 
-from mercer.report.machine import inner, outputs, restated, task_of
+from mercer.report.machine import inner, outputs, restated, task_of, utility_of
+from mercer.selection.folds import assign
 
 Array = NDArray[np.float64]
 
@@ -128,6 +129,24 @@ def held_out(
     if found is machine and hasattr(type(found), "leave_one_out") and len(y) <= 6000:
         return _by_leave_one_out(found, y)
     return _by_folds(machine, X, y, time_limit, random_state)
+
+
+def held_out_order(
+    machine: Any, X: Any, y: Any, groups: Any, X_test: Any = None, y_test: Any = None, *, random_state: int = 0
+) -> HeldOut:
+    """The utility of points whose queries the machine was not trained on; without test points by cross-validation."""
+    if X_test is not None and y_test is not None:
+        f = utility_of(machine, X_test)
+        return HeldOut(np.asarray(y_test), f, f, f"{len(f)} test points")
+    y, again = np.asarray(y), restated(machine)
+    codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    fold, f = assign(len(y), FOLDS, None, random_state, codes), np.empty(len(y))
+    for number in np.unique(fold):
+        inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        within = {} if codes is None else {"groups": codes[inside]}
+        trained = again.fit(*_safe_split(again, X, y, inside), **within)
+        f[outside] = utility_of(trained, _safe_split(again, X, y, outside, inside)[0])
+    return HeldOut(y, f, f, f"{fold.max() + 1}-fold cross-validation over {len(y)} points, parameters held")
 
 
 def _on_test_points(machine: Any, X: Any, y: NDArray[Any]) -> HeldOut:

@@ -84,7 +84,7 @@ def measure_importance(
 
     None where there are no two features to compare, too few points, or too little time.
     """
-    if not _has_features(machine, X) or task_of(machine) == "outliers":
+    if not _has_features(machine, X) or task_of(machine) in ("outliers", "order"):
         return None
     started = time.perf_counter()
     if X_test is not None and y_test is not None:

@@ -18,7 +18,7 @@ from mercer.problems.certificate import relative_gap
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-Task = Literal["binary", "classes", "regression", "outliers"]
+Task = Literal["binary", "classes", "regression", "outliers", "ranks", "order"]
 
 INNER = ("best_estimator_", "machine_", "best_machine_", "estimator_")
 AT_BOUND = 1.0 - 1e-6  # a coefficient of this share of its bound counts as bounded
@@ -54,6 +54,8 @@ def task_of(machine: Any) -> Task:
         return "outliers"
     if is_regressor(machine):
         return "regression"
+    if hasattr(inner(machine), "utility"):
+        return "ranks" if hasattr(machine, "classes_") else "order"
     classes = getattr(machine, "classes_", None)
     if classes is None:
         raise InvalidInput("machine must be a fitted classifier, regressor or one-class machine: call fit first")
@@ -68,6 +70,12 @@ def outputs(machine: Any, X: Any) -> Array:
         return np.asarray(machine.decision_function(X), dtype=np.float64)
     p = np.asarray(machine.predict_proba(X), dtype=np.float64)
     return p[:, 1] if p.shape[1] == 2 else p
+
+
+def utility_of(machine: Any, X: Any) -> Array:
+    """Values (n,) of the latent function behind ranks or an order."""
+    found, points = inside(machine, X)
+    return np.asarray(found.utility(points), dtype=np.float64)
 
 
 def restated(machine: Any) -> Any:

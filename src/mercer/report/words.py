@@ -23,12 +23,19 @@ WHY = {
     "OneClassSVM": "The machine draws the smallest region that holds all but a share nu of the points.",
     "LSSVC": "The square loss makes training one linear system, and its leave-one-out error is exact and nearly free.",
     "LSSVR": "The square loss makes training one linear system, and its leave-one-out error is exact and nearly free.",
+    "OrdinalSVC": "One function and a threshold between every two neighbouring ranks: an answer that is two ranks off "
+    "costs more than one that is one off, and nothing is assumed about the distances between ranks.",
+    "ProportionalOdds": "One function and thresholds give the probability of every rank; its logarithm is the loss.",
+    "RankSVM": "Points of one query that differ in rank should differ in utility by one, in the right direction; what "
+    "makes a whole query good or bad does not count.",
 }
 WHAT = {
     "binary": "to tell two classes apart",
     "classes": "to tell {k} classes apart",
     "regression": "to predict a number",
     "outliers": "to find the region where the points are",
+    "ranks": "to tell {k} ordered ranks apart",
+    "order": "to put points in an order",
 }
 STOPPED = {
     "converged": "The solver met its tolerance.",
@@ -40,7 +47,20 @@ STOPPED = {
 }
 ROUNDING = 1e-15
 LONG_NUMBER = re.compile(r"\d+\.\d{6,}(e[+-]?\d+)?")
-PARAMETERS = ("C", "nu", "epsilon", "kernel", "bias", "multiclass", "class_weight", "tol", "precision")
+PARAMETERS = (
+    "C",
+    "nu",
+    "epsilon",
+    "loss",
+    "thresholds",
+    "link",
+    "kernel",
+    "bias",
+    "multiclass",
+    "class_weight",
+    "tol",
+    "precision",
+)
 
 
 def number(value: float) -> str:
@@ -84,7 +104,8 @@ def parameters(machine: Any) -> list[tuple[str, str]]:
     for name, value in found.get_params(deep=False).items():
         if name not in PARAMETERS or value is None:
             continue
-        value = kernel_text(machine) if name == "kernel" else getattr(found, f"{name}_", value)
+        fitted = value if name == "thresholds" else getattr(found, f"{name}_", value)
+        value = kernel_text(machine) if name == "kernel" else fitted
         if name == "class_weight":
             value = getattr(found, "class_weight", value)
         rows.append((name, number(float(value)) if isinstance(value, float | np.floating) else str(value)))

@@ -175,7 +175,8 @@ class TunedOrdinalSVC(TunedRanks):
 
     The parameters and attributes are those of `TunedSVC` without `probability`, and
 
-    thresholds, loss : as in `OrdinalSVC`.
+    thresholds : as in `OrdinalSVC`.
+    loss : "squared_hinge" or "hinge"; the former is solved in a few steps at every C, which a search has many of.
     scoring : "neg_rank_error" (None), "accuracy", "balanced_accuracy", "pairs_in_order", or a function of the codes
         0..k-1 of the ranks and predicted codes.
     tol : relative duality gap, in the search and in the final machine.
@@ -183,7 +184,7 @@ class TunedOrdinalSVC(TunedRanks):
     """
 
     thresholds: str = "implicit"
-    loss: str = "hinge"
+    loss: str = "squared_hinge"
 
     _final = OrdinalSVC
     _scores = OF_RANKS
