@@ -35,7 +35,7 @@ def of_ranks(page: Page, held: HeldOut, machine: Any, X: Any, y: Any, told: str)
         ("always saying the median rank", f"{np.abs(truth - middle).mean():.4f}"),
         ("accuracy", f"{share.value:.4f} (95 %: {share.low:.4f} to {share.high:.4f})"),
         ("at most one rank off", f"{np.mean(away <= 1):.4f}"),
-        ("largest error", f"{away.max()} ranks"),
+        ("largest error in ranks", f"{away.max()}"),
     ]
     note = f"95 %: {error.low:.3f} to {error.high:.3f}; {held.how}"
     page.key += [Key("error in ranks", f"{error.value:.3f}", note), Key("accuracy", f"{share.value:.1%}", held.how)]
@@ -47,7 +47,7 @@ def of_ranks(page: Page, held: HeldOut, machine: Any, X: Any, y: Any, told: str)
     table = Table("Each rank", each, ("true rank", "mean error", "answer less truth", "right", "points"))
     texts = [
         f"Everything here comes from {held.how}. The error is the number of ranks between answer and truth.",
-        f"The utility that is drawn is that of {told}.",
+        "A point gets the rank of the interval between two thresholds that its utility lies in.",
     ]
     section = Section("error", "Error estimate", texts, [Table("Ranks of held-out points", rows), table])
     page.add(section, _rank_pictures(held, machine, X, y, told, (truth, answer)))
@@ -70,7 +70,7 @@ def _rank_pictures(
         "boundaries": picture(
             "boundaries",
             "Utility and boundaries",
-            f"Dashed: the thresholds {', '.join(f'{edge:.3g}' for edge in thresholds)}. Points of {told}; values past "
+            f"Dashed: the thresholds {', '.join(f'{edge:.3g}' for edge in thresholds)}. Drawn for {told}; values past "
             "the central 99 % are in the ends.",
             lambda ax: orders.plot_boundaries(y, utility_of(machine, X), thresholds, classes, ax),
         ),

@@ -15,7 +15,7 @@ from mercer.report import ink
 
 Array = NDArray[np.float64]
 
-BINS = 40
+BINS = (12, 40)  # of a histogram, fewest and most
 CENTRAL = (0.5, 99.5)  # percent of the values that a histogram shows; the others are in its ends
 MOST = 8  # ranks with colours of their own
 DASHED = {"color": ink.INK, "linewidth": 0.9, "linestyle": (0, (4, 3))}
@@ -29,8 +29,9 @@ def plot_boundaries(y: ArrayLike, utility: ArrayLike, thresholds: ArrayLike, cla
     low, high = np.percentile(values, CENTRAL)
     low, high = min(low, float(edges.min())), max(high, float(edges.max()))
     low, high = low - 0.02 * (high - low), high + 0.02 * (high - low)
-    bins = np.linspace(low, high, BINS + 1)
-    bottom, handles = np.zeros(BINS), []
+    count = int(np.clip(len(values) // 5, *BINS))
+    bins = np.linspace(low, high, count + 1)
+    bottom, handles = np.zeros(count), []
     for place, label in enumerate(ranks.tolist()):
         counts = np.histogram(np.clip(values[labels == label], low, high), bins)[0]
         colour = ink.colour(place) if len(ranks) <= MOST else ink.GREYS[place % 2 + 1]
@@ -73,8 +74,8 @@ def plot_by_query(values: ArrayLike, name: str, mean: float, ax: Any = None) -> 
     """Draw a measure (q,) of every query, from the worst to the best, with its mean over all."""
     ax = ink.axes(ax)
     ordered = np.sort(np.asarray(values, dtype=np.float64))
-    ax.fill_between(np.arange(len(ordered)) + 0.5, ordered, step="mid", color=ink.GREYS[0], linewidth=0)
-    ax.step(np.arange(len(ordered)) + 0.5, ordered, where="mid", color=ink.GREYS[2], linewidth=1.2)
+    ax.stairs(ordered, fill=True, color=ink.GREYS[0])
+    ax.stairs(ordered, color=ink.GREYS[2], linewidth=1.2)
     ax.axhline(mean, label=f"mean {mean:.3f}", **DASHED)
     ax.set(xlabel="queries, worst first", ylabel=name, xlim=(0, len(ordered)), ylim=(min(0.0, ordered[0]), 1.03))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
