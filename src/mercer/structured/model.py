@@ -32,6 +32,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
@@ -100,8 +101,9 @@ class StructuredModel(ABC):
         return 1.0
 
     def points(self, x: Any) -> Any:
-        """The points (T, d) in an input as the user gives it, on which a kernel may stand; x itself by default."""
-        return np.atleast_2d(x) if np.size(x) else np.empty((0, 0))
+        """The points (T, d) of an input as the user gives it, dense, for a kernel to stand on; by default x itself."""
+        values = x.toarray() if sp.issparse(x) else np.asarray(x)
+        return np.atleast_2d(values) if values.size else np.empty((0, 0))
 
     def with_points(self, x: Any, points: Vector) -> Any:
         """The same input with other points (T, p) in the place of its own."""

@@ -134,7 +134,8 @@ class WithKernel(StructuredModel):
             raise InvalidInput(
                 f"a {type(found).__name__} cannot be stored in a model file: use Nystrom, or pickle the machine"
             )
-        arrays = {"points": found.points, "transform": found.transform, "shift": found.shift}
+        parts = {"points": found.points, "transform": found.transform, "shift": found.shift}
+        arrays = {name: part for name, part in parts.items() if part is not None}
         inside = {f"model {name}": value for name, value in self.model.state().items()}
         return {"model": self.model.name, "kernel": self.kernel, **arrays, **inside}
 
@@ -145,7 +146,7 @@ class WithKernel(StructuredModel):
         if kind is None:
             raise InvalidInput(f"a model of the name {state['model']!r:.80} is not known")
         inside = {name.removeprefix("model "): value for name, value in state.items() if name.startswith("model ")}
-        found = KernelMap(state["kernel"], state["points"], state["transform"], state["shift"])
+        found = KernelMap(state["kernel"], state["points"], state.get("transform"), state.get("shift"))
         return cls(kind.from_state(inside), state["kernel"], feature_map=found)
 
 
