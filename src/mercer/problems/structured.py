@@ -84,7 +84,10 @@ class Examples(ABC):
 
     @abstractmethod
     def plane(self, w: Vector, i: int, *, augmented: bool = True) -> Plane:
-        """The highest plane of example i at w; not `augmented`: that of the structure with the best score w.F alone."""
+        """The highest plane of example i at w.
+
+        Not `augmented`: that of the structure with the best score w.F alone, with -w.v as its bound.
+        """
 
     def planes(self, w: Vector, costs: Vector) -> Sum:
         """The highest planes of all examples at w, weighted with their costs (n,)."""

@@ -44,7 +44,7 @@ class LoopedExamples(Examples):
         value = loss - margin
         unit = ROUNDING * (1.0 + abs(loss) + float(np.abs(w[right.positions] * right.values).sum()) + abs(margin))
         if not augmented:
-            return Plane(v, loss, value)
+            return Plane(v, loss, -margin)
         if stated is None and value < -unit:
             raise InvalidInput(
                 f"inference on example {i} returned a structure of value {value:.6g}, worse than the right one (0): it "

@@ -126,7 +126,11 @@ class Points(Examples):
         """The plane of the best class of point i."""
         x, y = self.X[[i]] if sp.issparse(self.X) else self.X[i], self.y[i]
         scores = self.model._scores(w, x)
-        values = self.model._augmented(scores, self.y[i : i + 1], self.rescaling)[0] if augmented else scores[0]
+        values = (
+            self.model._augmented(scores, self.y[i : i + 1], self.rescaling)[0]
+            if augmented
+            else scores[0] - scores[0, y]
+        )
         other = int(np.argmax(values))
         loss = self.model.loss(y, other)
         if other == y:
