@@ -108,6 +108,7 @@ class StructuredProblem:
             raise InvalidInput(f"C must be a positive number, got {C}")
         self.examples, self.C = examples, float(C)
         self.n, self.size = examples.n, examples.size
+        self._fingerprint: Vector | None = None
         self.costs = np.full(self.n, self.C) if weights is None else self.C * np.asarray(weights, dtype=np.float64)
         if self.costs.shape != (self.n,) or not (np.isfinite(self.costs).all() and (self.costs >= 0.0).all()):
             raise InvalidInput(f"weights must be {self.n} numbers of at least zero, one for each example")
@@ -132,6 +133,14 @@ class StructuredProblem:
         primal = self.primal(w, bounds)
         rounding = np.finfo(np.float64).eps * (self.n + w.size) ** 0.5 * max(abs(primal), abs(dual))
         return Certificate(primal, dual, max(primal - dual, 0.0), rounding=rounding)
+
+    def fingerprint(self) -> Vector:
+        """Numbers (3,) that differ for other data, loss or rescaling, whatever C and the weights: a look at one w."""
+        if self._fingerprint is None:
+            there = np.random.default_rng(0).standard_normal(self.size) / max(self.size, 1) ** 0.5
+            found = self.examples.planes(there, np.ones(self.n))
+            self._fingerprint = np.array([self.n, found.loss, float(found.v @ there)])
+        return self._fingerprint
 
     def __repr__(self) -> str:
         return f"StructuredProblem(n={self.n}, size={self.size}, C={self.C:g})"

@@ -1,1 +1,1 @@
-"""Structured output: solvers that train, and the inference that iterates."""
+"""Solvers of structured problems: cutting planes, block-coordinate Frank-Wolfe, subgradients, perceptrons."""

@@ -1,0 +1,84 @@
+"""Stochastic subgradient descent with steps 1/s (Ratliff, Bagnell and Zinkevich 2007; Shalev-Shwartz et al. 2007).
+
+With s steps behind it, each on the highest plane v_i of one of n examples, and step lengths 1/s, w is the mean
+
+    w = (n / s) sum of C_i v_i    over all steps so far.
+
+After whole passes every example has been met s / n times, so that w = sum_i C_i (mean of its planes): a point of the
+dual, with the means of the losses beside it.  The certificate therefore costs no more than inference on all examples,
+once after each pass.  Descent is slow towards a small gap; it needs no memory but w.
+"""
+
+import numpy as np
+
+from mercer.problems.structured import StructuredProblem, Vector
+from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.solution import Solution, Stopped
+from mercer.solvers.structured.additive import add_pass
+from mercer.solvers.structured.search import Reader, Search, accepts
+
+__all__ = ["NAME", "accepts", "solve"]
+
+NAME = "subgradient descent"
+
+
+def solve(
+    problem: StructuredProblem,
+    *,
+    tol: float = 1e-2,
+    start: Solution | Vector | None = None,
+    monitor: Monitor | None = None,
+    max_iter: int = -1,
+    seed: int = 0,
+) -> Solution:
+    """Solve to a relative gap of `tol`; `max_iter` bounds the number of passes over the examples (-1: no bound)."""
+    with listening(monitor) as listener:
+        search = Subgradient(problem, tol, listener, seed)
+        search.begin_from(start)
+        return search.last_word(search.solution(search.run(max_iter)))
+
+
+class Subgradient(Search):
+    """The sum G (size,) of planes, each counted by its cost, that of their losses, and the number of passes."""
+
+    name = NAME
+
+    def __init__(self, problem: StructuredProblem, tol: float, monitor: Monitor, seed: int) -> None:
+        super().__init__(problem, tol, monitor)
+        self.G, self.total, self.passes = np.zeros(problem.size), 0.0, 0
+        self.random = np.random.default_rng(seed)
+
+    def run(self, max_iter: int) -> Stopped:
+        """Passes until convergence, a limit or an interruption."""
+        limit = max_iter if max_iter >= 0 else np.inf
+        while True:
+            w = self.G / max(self.passes, 1)
+            self.learn_dual(w, self.total / max(self.passes, 1))
+            self.learn_primal(w, self.problem.planes(w).bounds)
+            if self.converged():
+                return "converged"
+            if self.stuck():
+                return "stalled"
+            if self.iterations >= limit:
+                return "iterations"
+            if not self.report():
+                return self.monitor.stopped or "interrupted"
+            n = self.problem.n
+            order, step = self.random.permutation(n), self.passes * n
+            self.total += add_pass(self.problem, order, step, self.G, None, pace=float(n), augmented=True).loss
+            self.passes += 1
+            self.iterations += 1
+
+    def state(self) -> Vector:
+        """The sums for C = 1."""
+        C = self.problem.C
+        return np.concatenate(([self.passes, self.total / C], self.problem.costs / C, self.G / C))
+
+    def resume(self, state: Vector) -> None:
+        """Take up the sums, for the present C."""
+        reader, C = Reader(state), self.problem.C
+        self.passes, self.total = reader.number(), C * float(reader.take(1)[0])
+        if not np.allclose(reader.take(self.problem.n), self.problem.costs / C):
+            raise ValueError("its sums are for other weights of the examples")
+        self.G = C * reader.take(self.problem.size)
+        reader.close()
