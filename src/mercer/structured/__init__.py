@@ -4,5 +4,9 @@ from mercer.problems.structured import SparseVector
 from mercer.structured.chains import Chain
 from mercer.structured.model import Found, StructuredModel
 from mercer.structured.multiclass import Multiclass
+from mercer.structured.perceptron import StructuredPerceptron
+from mercer.structured.support_vector import StructuredSVM
 
-__all__ = ["Chain", "Found", "Multiclass", "SparseVector", "StructuredModel"]
+__all__ = [
+    "Chain", "Found", "Multiclass", "SparseVector", "StructuredModel", "StructuredPerceptron", "StructuredSVM",
+]  # fmt: skip

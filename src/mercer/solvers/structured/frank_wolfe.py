@@ -71,7 +71,7 @@ class FrankWolfe(Search):
             ended = self._sweep(self._order())
             if not ended or self._due(limit):
                 self._measure()
-            if not ended:
+            if not ended and not self.report(sweeps=self.iterations):
                 return self.monitor.stopped or "interrupted"
         return "converged"
 

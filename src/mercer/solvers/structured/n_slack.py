@@ -60,6 +60,7 @@ class NSlack(Search):
             self.learn_dual(w, loss)
             found = self._ask()
             if found is None:
+                self.report(**self.facts())
                 return self.monitor.stopped or "interrupted"
             self.learn_primal(w, np.array([plane.bound for plane in found]))
             if self.converged():

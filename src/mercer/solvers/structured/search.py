@@ -16,7 +16,7 @@ from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.structured import StructuredProblem, Vector
 from mercer.solvers.contract import Acceptance, require
-from mercer.solvers.monitor import SILENT, Monitor
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Record, Solution, Stopped
 
 SAME = 1e-9  # relative difference of fingerprints that rounding explains
@@ -86,9 +86,9 @@ class Search:
     # What is told --------------------------------------------------------------------------------------------------
 
     def report(self, **facts: Any) -> bool:
-        """Tell the monitor, at most a few times a second unless it has callbacks; whether to go on."""
-        if self.monitor is SILENT or not self.monitor.due(self.reported):
-            return self.monitor.go_on()
+        """Tell the monitor, at most a few times a second unless it has callbacks, and when it ends; whether to go on."""
+        if not self.monitor.due(self.reported) and self.monitor.go_on():
+            return True
         self.reported = time.perf_counter()
         self.history.append(self._record(facts))
         return self.monitor.watch(
