@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         problems,
         selection,
         solvers,
+        structured,
         svm,
         transformers,
         tuned,
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     )
     from mercer.online import OnlineNovelty, OnlineSVC, OnlineSVR
     from mercer.ordinal import OrdinalSVC, ProportionalOdds, RankSVM
+    from mercer.structured import StructuredPerceptron, StructuredSVM
     from mercer.svm import (
         SVC,
         SVR,
@@ -137,6 +139,7 @@ _NAMES = {
     ),
     "online": "OnlineNovelty OnlineSVC OnlineSVR",
     "ordinal": "OrdinalSVC ProportionalOdds RankSVM",
+    "structured": "StructuredPerceptron StructuredSVM",
     "svm": (
         "SVC SVR BayesPointMachine KernelPerceptron LinearProgrammingSVC LinearProgrammingSVR NuSVC NuSVR OneClassSVM"
     ),
@@ -147,19 +150,20 @@ _NAMES = {
 _HOME = {name: f"mercer.{room}" for room, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ANOVA", "LSSVC", "LSSVR", "SVC", "SVR", "AdaBoost", "AdditiveChiSquare", "BSpline", "Bagging", "BayesPointMachine",
-    "BredensteinerBennettSVC", "ChiSquare", "Committee", "CompactGaussian", "Constant", "Cosine", "CoupledEnsemble",
-    "CrammerSingerSVC", "Custom", "Dataset", "Exponential", "FixedSize", "Gaussian", "Gram", "HistogramIntersection",
-    "IncompleteCholesky", "Kernel", "KernelFeatures", "KernelLogistic", "KernelPCA", "KernelPerceptron", "Laplacian",
-    "LeeLinWahbaSVC", "Linear", "LinearProgrammingSVC", "LinearProgrammingSVR", "LocalMachines", "LocallyStationary",
-    "Log", "Matern", "MixtureOfExperts", "Multilabel", "Multiquadric", "Normalised", "NuSVC", "NuSVR", "Nystrom",
-    "OneClassSVM", "OnlineNovelty", "OnlineSVC", "OnlineSVR", "OrdinalSVC", "OrthogonalFourier", "OutputCode",
-    "Periodic", "Polynomial", "Power", "Precomputed", "ProportionalOdds", "RandomFourier", "RankSVM",
-    "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid", "Spectrum", "Spline", "Stacking", "Standardise",
-    "ThinPlate", "TunedLogistic", "TunedOrdinalSVC", "TunedProportionalOdds", "TunedRankSVM", "TunedSVC", "TunedSVR",
-    "Wendland", "WestonWatkinsSVC", "__version__", "data", "ensembles", "errors", "gram", "kernels", "least_squares",
-    "losses", "lowrank", "models", "multiclass", "online", "ordinal", "problems", "selection", "show_versions",
-    "solvers", "svm", "transformers", "tune", "tuned",
+    "ANOVA", "LSSVC", "LSSVR", "SVC", "SVR", "AdaBoost", "AdditiveChiSquare", "BSpline", "Bagging",
+    "BayesPointMachine", "BredensteinerBennettSVC", "ChiSquare", "Committee", "CompactGaussian", "Constant",
+    "Cosine", "CoupledEnsemble", "CrammerSingerSVC", "Custom", "Dataset", "Exponential", "FixedSize", "Gaussian",
+    "Gram", "HistogramIntersection", "IncompleteCholesky", "Kernel", "KernelFeatures", "KernelLogistic",
+    "KernelPCA", "KernelPerceptron", "Laplacian", "LeeLinWahbaSVC", "Linear", "LinearProgrammingSVC",
+    "LinearProgrammingSVR", "LocalMachines", "LocallyStationary", "Log", "Matern", "MixtureOfExperts", "Multilabel",
+    "Multiquadric", "Normalised", "NuSVC", "NuSVR", "Nystrom", "OneClassSVM", "OnlineNovelty", "OnlineSVC",
+    "OnlineSVR", "OrdinalSVC", "OrthogonalFourier", "OutputCode", "Periodic", "Polynomial", "Power", "Precomputed",
+    "ProportionalOdds", "RandomFourier", "RankSVM", "RationalQuadratic", "ReducedBasis", "Restricted", "Sigmoid",
+    "Spectrum", "Spline", "Stacking", "Standardise", "StructuredPerceptron", "StructuredSVM", "ThinPlate",
+    "TunedLogistic", "TunedOrdinalSVC", "TunedProportionalOdds", "TunedRankSVM", "TunedSVC", "TunedSVR", "Wendland",
+    "WestonWatkinsSVC", "__version__", "data", "ensembles", "errors", "gram", "kernels", "least_squares", "losses",
+    "lowrank", "models", "multiclass", "online", "ordinal", "problems", "selection", "show_versions", "solvers",
+    "structured", "svm", "transformers", "tune", "tuned",
 ]  # fmt: skip
 _ROOMS = frozenset(__all__) - _HOME.keys() - {"__version__"}
 

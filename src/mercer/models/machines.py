@@ -4,6 +4,7 @@
     OutputCode            a code, a decoder, and the machines of the code (`banks`)
     Multilabel            the machines of the labels (`banks`)
     ensembles             their members, and the machine above them (`ensembles`)
+    structured machines   weights, a certificate, and the state of their model (`structured`)
     TunedSVC and others   the table of the search (`search`) and the machine it ended with
 
 Machines inside a machine are stored as parts of the file, by the same two functions.  The class of a machine is looked
@@ -49,6 +50,7 @@ from mercer.models.fields import Draft, Stored, decode, encode
 from mercer.models.least_squares import decode_training, encode_training
 from mercer.models.search import decode_search, encode_search
 from mercer.models.state import decode_state, encode_state
+from mercer.models.structured import decode_structured, encode_structured
 from mercer.multiclass import (
     BredensteinerBennettSVC,
     CrammerSingerSVC,
@@ -62,6 +64,8 @@ from mercer.multiclass.codes import Audit
 from mercer.multiclass.support_vector_bank import CodedSVC
 from mercer.online import OnlineNovelty, OnlineSVC, OnlineSVR
 from mercer.ordinal import OrdinalSVC, ProportionalOdds, RankSVM
+from mercer.structured import StructuredModel, StructuredPerceptron, StructuredSVM
+from mercer.structured.base import StructuredMachine
 from mercer.svm import (
     SVC,
     SVR,
@@ -90,6 +94,7 @@ MACHINES = (
     *(OutputCode, Multilabel, TunedSVC, TunedLogistic, TunedSVR, OnlineSVC, OnlineSVR, OnlineNovelty),
     *(RankSVM, OrdinalSVC, ProportionalOdds, TunedRankSVM, TunedOrdinalSVC, TunedProportionalOdds),
     *(Bagging, Committee, Stacking, AdaBoost, MixtureOfExperts, CoupledEnsemble, LocalMachines),
+    *(StructuredSVM, StructuredPerceptron),
     *(LinearProgrammingSVC, LinearProgrammingSVR, KernelPerceptron, BayesPointMachine),
 )
 REGISTRY: dict[str, type[Any]] = {kind.__name__: kind for kind in MACHINES}
@@ -130,6 +135,8 @@ def encode_machine(draft: Draft, machine: Any, solution: bool) -> None:
         encode_cells(draft, machine, write)
     elif isinstance(machine, CoupledEnsemble):
         encode_coupled(draft, machine, solution)
+    elif isinstance(machine, StructuredMachine):
+        encode_structured(draft, machine, solution)
     elif isinstance(machine, TunedMachine):
         encode_search(draft.part("search"), machine.search_, machine.grid_)
         write(draft.part("best_estimator_"), machine.best_estimator_)
@@ -156,6 +163,8 @@ def _encode_parameters(machine: Any) -> dict[str, Any]:
             found[name] = {"estimators": [_described(item) for item in value]}
         elif name in ("checkpoint", "executor"):
             found[name] = None  # where it was trained is not part of the machine
+        elif isinstance(value, StructuredModel):
+            found[name] = None  # that of the fit is stored, with the sizes it has read off the data
         elif name == "scoring" and callable(value):
             raise InvalidInput(
                 "scoring is a Python function, which a model file cannot carry without running code; save the "
@@ -173,8 +182,8 @@ def _described(machine: Any) -> dict[str, Any]:
 # Reading -----------------------------------------------------------------------------------------------------------
 
 
-def decode_machine(stored: Stored, kinds: Sequence[type] = MACHINES) -> Any:
-    """The machine that `encode_machine` has stored, one of `kinds`."""
+def decode_machine(stored: Stored, kinds: Sequence[type] = MACHINES, model: type[StructuredModel] | None = None) -> Any:
+    """The machine that `encode_machine` has stored, one of `kinds`; `model` is the user's own class of models."""
     machine = _built(stored, kinds)
     features = None if stored.fact("n_features_in_") is None else stored.count("n_features_in_")
     if features is not None:
@@ -200,6 +209,8 @@ def decode_machine(stored: Stored, kinds: Sequence[type] = MACHINES) -> Any:
         decode_cells(stored, machine, features, decode_machine)
     elif isinstance(machine, CoupledEnsemble):
         decode_coupled(stored, machine, features)
+    elif isinstance(machine, StructuredMachine):
+        decode_structured(stored, machine, model)
     elif isinstance(machine, TunedMachine):
         _decode_tuned(stored, machine, features)
     if isinstance(machine, (OutputCode, Multilabel)):

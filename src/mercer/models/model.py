@@ -22,6 +22,7 @@ from mercer.errors import InvalidInput, MercerError, ModelFileError
 from mercer.models import container
 from mercer.models.fields import Draft, Stored
 from mercer.models.machines import decode_machine, encode_machine, feature_names
+from mercer.structured import StructuredModel
 
 EXTREME = 1e100  # means beyond it and scales below its inverse would make ordinary points infinite
 # What a file can provoke that is not yet a ModelFileError: values that a constructor or NumPy refuses.
@@ -105,25 +106,30 @@ def save(
     container.write(Path(path), draft.facts, draft.tensors)
 
 
-def load(path: str | os.PathLike[str], *, limit: int | str | None = None) -> Any:
+def load(
+    path: str | os.PathLike[str], *, limit: int | str | None = None, model: type[StructuredModel] | None = None
+) -> Any:
     """The machine in a file, ready to predict; a Model where its points are standardised first.
 
+    model : class of one's own `StructuredModel`, where the machine has one: a file holds its state and not its code.
     limit : largest file to read, as bytes or text such as "2 GiB"; by default what is free.  A file that is damaged,
     foreign or of another version is a ModelFileError.
     """
-    model = load_model(path, limit=limit)
-    return model.machine if model.standardise is None else model
+    found = load_model(path, limit=limit, model=model)
+    return found.machine if found.standardise is None else found
 
 
-def load_model(path: str | os.PathLike[str], *, limit: int | str | None = None) -> Model:
+def load_model(
+    path: str | os.PathLike[str], *, limit: int | str | None = None, model: type[StructuredModel] | None = None
+) -> Model:
     """The machine in a file with all that belongs to it."""
     try:
         stored = Stored(*container.read(Path(path), limit))
-        machine = decode_machine(stored)
+        machine = decode_machine(stored, model=model)
         standardise, names = _decode_preparation(stored, machine)
-        model = Model(machine, standardise, names, stored.section("notes"), stored.section("about"))
+        found = Model(machine, standardise, names, stored.section("notes"), stored.section("about"))
         stored.refuse_rest()
-        return model
+        return found
     except REFUSALS as error:
         raise ModelFileError(f"{path}: {' '.join(str(error).split())}") from None
 

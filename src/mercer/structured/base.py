@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.machine.callbacks import watching
+from mercer.machine.fitted_state import State
 from mercer.machine.outcome import FitPlan, warn_if_stopped
 from mercer.problems.structured import Rescaling, StructuredProblem, Vector
 from mercer.solvers.monitor import Monitor
@@ -92,7 +93,12 @@ class StructuredMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[mi
             self.solver_, 1, f"the joint features of the model {self.model_.name!r}", "that of the solver's state",
             "float64", "cpu", f"{len(self.coef_)} weights",
         )  # fmt: skip
-        self.stopped_ = warn_if_stopped([solution], self.max_iter, self.max_time)
+        self.stopped_ = solution.stopped
+        warn_if_stopped([solution], self.max_iter, self.max_time)
+
+    def _state(self) -> State:
+        """What the machine consists of beside its parameters, its weights, its model and its certificate."""
+        return {}
 
     def predict(self, X: Any) -> list[Any]:
         """The best structures of inputs X, as the model states them."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
+from mercer.machine.fitted_state import Number, State
 from mercer.problems.structured import StructuredProblem, Vector
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
@@ -44,3 +45,6 @@ class StructuredPerceptron(StructuredMachine):
         found = perceptron.solve(problem, start=start, monitor=monitor, max_iter=self.max_iter, seed=seed)
         self.mistakes_ = int(found.details["mistakes"])
         return found
+
+    def _state(self) -> State:
+        return {"mistakes_": Number()}

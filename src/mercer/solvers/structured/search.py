@@ -86,7 +86,7 @@ class Search:
     # What is told --------------------------------------------------------------------------------------------------
 
     def report(self, **facts: Any) -> bool:
-        """Tell the monitor, at most a few times a second unless it has callbacks, and when it ends; whether to go on."""
+        """Tell the monitor, a few times a second or, with callbacks, always, and when it ends; whether to go on."""
         if not self.monitor.due(self.reported) and self.monitor.go_on():
             return True
         self.reported = time.perf_counter()
