@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.utils import get_tags
 
 from mercer import CrammerSingerSVC
 from mercer.errors import InvalidInput, NotConverged
@@ -143,3 +144,11 @@ def test_no_data_and_weights_of_the_wrong_shape_are_clear_errors():
         StructuredSVM(Chain()).fit(X, Y, sample_weight=[1.0])
     with pytest.raises(InvalidInput, match="at least two different classes"):
         StructuredSVM(Multiclass()).fit(np.ones((3, 2)), [1, 1, 1])
+
+
+@pytest.mark.parametrize("kind", [StructuredSVM, StructuredPerceptron])
+def test_scikit_learn_is_told_that_inputs_are_no_table(kind):
+    """Its checks feed tables of points; those that need none are run by tests/test_estimator_checks.py."""
+    tags = get_tags(kind(Chain()))
+    assert not tags.input_tags.two_d_array
+    assert tags.target_tags.required

@@ -50,6 +50,12 @@ class StructuredMachine(CallbackSupportMixin, BaseEstimator):  # type: ignore[mi
         "n_jobs": [Integral, None],
     }
 
+    def __sklearn_tags__(self) -> Any:
+        """Inputs are what the model says, no table of numbers, and it is the model that checks them."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.no_validation, tags.target_tags.required = False, True, True
+        return tags
+
     def _problem(self, model: StructuredModel, X: Any, Y: Any, weights: Vector | None) -> StructuredProblem:
         """The problem of the machine."""
         raise NotImplementedError
