@@ -3,7 +3,8 @@
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from threading import Barrier, Event, current_thread, get_ident
+from threading import Barrier, Event, Lock, current_thread, get_ident
+from time import sleep
 
 import numpy as np
 import pytest
@@ -167,3 +168,75 @@ def test_one_task_at_a_time_runs_in_the_thread_that_asks():
     with threads.limit(2):
         assert threads.run(lambda _: get_ident(), tasks, most=1) == [get_ident()] * 6
         assert get_ident() not in threads.run(lambda _: get_ident(), tasks, most=2)
+
+
+def busy_threads(work, total, most=None):
+    """What tasks of this work are told of threads, their answers, and the most threads that they had together."""
+    lock, busy, highest, told = Lock(), [0], [0], [0] * len(work)
+
+    def task(number):
+        share = told[number] = threads.count()
+        with lock:
+            busy[0] += share
+            highest[0] = max(highest[0], busy[0])
+        sleep(0.005)
+        own = threads.run(lambda part: part * number, [(part,) for part in range(3)])
+        with lock:
+            busy[0] -= share
+        return own
+
+    with threads.limit(total):
+        answers = threads.run_by_work(task, [(number,) for number in range(len(work))], work, most)
+    return told, answers, highest[0]
+
+
+@pytest.mark.parametrize("total", [1, 2, 5, 16])
+@pytest.mark.parametrize("work", [[1.0] * 7, [100.0, 1.0, 1.0, 1.0], [1.0, 3.0, 2.0, 10.0, 0.1], [5.0], []])
+def test_threads_are_shared_out_by_work_and_answers_keep_their_order(work, total):
+    told, answers, highest = busy_threads(work, total)
+    assert answers == [[0, number, 2 * number] for number in range(len(work))]
+    assert highest <= total
+    if len(work) > 1:
+        shares = np.array(work) / sum(work) * total
+        assert (np.abs(np.array(told) - np.clip(shares, 1, total)) <= 0.5).all()
+
+
+def test_no_more_tasks_run_at_a_time_than_fit_in_memory():
+    lock, running, highest = Lock(), [0], [0]
+
+    def task():
+        with lock:
+            running[0] += 1
+            highest[0] = max(highest[0], running[0])
+        sleep(0.01)
+        with lock:
+            running[0] -= 1
+
+    with threads.limit(8):
+        threads.run_by_work(task, [()] * 9, [20.0] + [1.0] * 8, 2)
+    assert highest[0] == 2
+
+
+def test_an_error_in_a_task_reaches_the_caller_and_later_calls_run():
+    def task(number):
+        if number == 1:
+            raise ValueError("wrong")
+        return number
+
+    with threads.limit(4):
+        with pytest.raises(ValueError, match="wrong"):
+            threads.run_by_work(task, [(0,), (1,), (2,)], [9.0, 1.0, 1.0])
+        assert threads.run_by_work(task, [(0,), (2,)], [9.0, 1.0]) == [0, 2]
+
+
+def test_one_large_pair_among_small_ones_has_several_threads_and_the_same_optimum():
+    sizes = {0: 1800, 1: 1700, 2: 60, 3: 60}
+    labels = np.repeat(list(sizes), list(sizes.values()))
+    points = random.normal(size=(len(labels), 3)) + 0.7 * labels[:, None]
+    found = []
+    for most in (1, 4):
+        machine = SVC(C=10.0, solver="decomposition", memory="24 MiB", n_jobs=most).fit(points, labels)
+        found.append((machine.dual_objective_, machine.objective_))
+    (low, high), (other_low, other_high) = found
+    assert other_low <= high
+    assert low <= other_high

@@ -9,11 +9,11 @@ import atexit
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import pairwise
-from threading import Lock, Thread, local
+from threading import Condition, Lock, Thread, local
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ POLLED = 0.05  # seconds between two looks at whether to wait on
 ONE_THREAD = 2000
 
 _lock = Lock()
-_pools: dict[int, ThreadPoolExecutor] = {}
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 _here = local()
 _left_alone: list[Thread] = []
 _blas_depth = 0
@@ -112,16 +112,92 @@ def run(
     if executor is not None:
         futures = [executor.submit(function, *arguments) for arguments in tasks]
     else:
-        with _lock:
-            pool = _pools.get(workers)
-            if pool is None:
-                pool = _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
+        pool = _pool(workers, getattr(_here, "lane", 0))
         futures = [pool.submit(_inside, function, arguments) for arguments in tasks]
     try:
         return _until((future.result() for future in futures), go_on)
     finally:
         for future in futures:  # those that have ended do not mind
             future.cancel()
+
+
+def _pool(workers: int, lane: int) -> ThreadPoolExecutor:
+    """Threads that stay for the next call; each lane of `run_by_work` has its own."""
+    with _lock:
+        found = _pools.get((workers, lane))
+        if found is None:
+            found = _pools[workers, lane] = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
+        return found
+
+
+def run_by_work(
+    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], work: Sequence[float], most: int | None = None
+) -> list[T]:
+    """Call `function` on each tuple of arguments, side by side, with threads shared out in proportion to the `work`.
+
+    A task that is half of all the work has half of the threads for what it splits itself, small ones have one each; the
+    largest begin first, and at most `most` run at a time.  So one large problem among many small ones does not keep a
+    single thread busy while all others wait.  The shares follow from the work and the number of threads alone.
+    """
+    total = count()
+    if len(tasks) <= 1 or total == 1 or most == 1:
+        return [function(*arguments) for arguments in tasks]
+    shares = _shares(work, total)
+    largest_first = sorted(range(len(tasks)), key=lambda number: -work[number])
+    if max(shares) == 1:
+        found = run(function, [tasks[number] for number in largest_first], most)
+        return [found[place] for place in sorted(range(len(tasks)), key=largest_first.__getitem__)]
+    free = _FreeThreads(total, len(tasks) if most is None else most)
+    lanes = _pool(total, -1)
+    futures: dict[int, Future[T]] = {}
+    try:
+        for number in largest_first:
+            lane = free.take(shares[number])
+            futures[number] = lanes.submit(_in_lane, function, tasks[number], free, lane, shares[number])
+        return [futures[number].result() for number in range(len(tasks))]
+    finally:
+        for future in futures.values():  # those that have ended do not mind
+            future.cancel()
+
+
+def _shares(work: Sequence[float], total: int) -> list[int]:
+    """Threads of each task: its part of the work, at least one."""
+    unit = sum(work) / total or 1.0
+    return [min(total, max(1, round(one / unit))) for one in work]
+
+
+class _FreeThreads:
+    """Threads that no task has, and the lanes that tasks run in, at most `lanes` at a time."""
+
+    def __init__(self, total: int, lanes: int) -> None:
+        self.threads, self.lanes = total, list(range(min(total, lanes), 0, -1))
+        self.changed = Condition()
+
+    def take(self, share: int) -> int:
+        """Wait for so many threads; the number of the lane that has them."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.threads >= share and self.lanes)
+            self.threads -= share
+            return self.lanes.pop()
+
+    def give_back(self, lane: int, share: int) -> None:
+        """The task in this lane has ended."""
+        with self.changed:
+            self.threads += share
+            self.lanes.append(lane)
+            self.changed.notify()
+
+
+def _in_lane(
+    function: Callable[..., T], arguments: tuple[Any, ...], free: _FreeThreads, lane: int, share: int
+) -> T:
+    """Run a task that may use `share` threads."""
+    _here.inside, _here.most, _here.lane = share == 1, share, lane
+    try:
+        return function(*arguments)
+    finally:
+        _here.inside, _here.most, _here.lane = False, None, 0
+        free.give_back(lane, share)
 
 
 def _until(results: Iterator[T], go_on: Callable[[T], bool] | None) -> list[T]:

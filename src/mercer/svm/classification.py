@@ -207,7 +207,10 @@ class Classifier(Decisions):
         if rest:
             _ = training.whole  # computed before the threads part
             share = training.side_by_side(len(rest))
-            trained = threads.run(train, [(number,) for number in rest], share)
+            # Of the values of a problem, most are in products of its support vectors with all its points.
+            sizes = [len(codes) if (own := tasks[number].members) is None else len(own) for number in rest]
+            work = [float(size) ** 2 for size in sizes]
+            trained = threads.run_by_work(train, [(number,) for number in rest], work, share)
             for number, (problem, solution) in zip(rest, trained):
                 results[number] = problem, solution, problem.box
         coefficients: list[Vector] = []

@@ -25,7 +25,7 @@ from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_o
 from mercer.solvers.quadratic.violations import free_gradients, survey, violators
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import inside, predicted, recomputed, sampled
-from mercer.solvers.working_sets import LARGEST_WORKING_SET, WHOLE, Search
+from mercer.solvers.working_sets import LARGEST_WORKING_SET, WHOLE, WORKING_SET, Search
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -36,6 +36,8 @@ ACCEPTS = "boxes and fixed sums of groups of variables: all machines without bas
 SECTION = "Rifkin 2002, section 2.4; Schoelkopf and Smola 2002, section 10.4"
 # With so many free points that no working set holds them, up to so many points are solved as a whole after all.
 WHOLE_IF_CROWDED = 10_000
+# The share of the memory for kernel values that the matrix of a working set may take.
+SHARE_OF_SET = 0.25
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -82,7 +84,6 @@ class GroupSums:
     """Variables s (layers, n) in boxes, whose sums over groups are fixed; F = K c (n,) with c the sum of a point's."""
 
     name = NAME
-    largest_set = LARGEST_WORKING_SET
     finishes = True
     exact = False
 
@@ -92,6 +93,7 @@ class GroupSums:
         self.problem, self.program, self.tol = problem, program, tol
         self.gram: Any = program.gram
         self.n = program.n
+        self.largest_set = self._largest_set()
         shape = (program.size // self.n, self.n)
         self.lower, self.upper = program.lower.reshape(shape), program.upper.reshape(shape)
         self.linear, self.ridge = program.linear.reshape(shape), program.ridge.reshape(shape)
@@ -113,6 +115,13 @@ class GroupSums:
         support = np.flatnonzero(c)
         if support.size and outputs is None:
             self._add(support, c[support])
+
+    def _largest_set(self) -> int:
+        """As many points as a working set may have for its matrix to take a part of the memory only."""
+        if not isinstance(self.gram, GramOperator):
+            return LARGEST_WORKING_SET
+        room = SHARE_OF_SET * self.gram.plan().budget / self.gram.dtype.itemsize
+        return int(min(LARGEST_WORKING_SET, max(WORKING_SET, np.sqrt(room))))
 
     def _add(self, points: Index, change: Array) -> None:
         """F += (K + constant)[:, points] change."""
