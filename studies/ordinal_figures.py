@@ -1,6 +1,6 @@
 """Figures 2.2 to 2.5 of Herbrich, Graepel and Obermayer 2000, again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,24 @@ def draw_curves(errors: dict[str, dict[str, Array]], sizes: Sequence[int], path:
         _lines(axes, sizes, curves, noise)
     panels[0].set_ylabel("pairs in the wrong order")
     panels[0].legend(fontsize=8)
+    _save(figure, path)
+
+
+def draw_flips(
+    found: dict[str, tuple[Array, NDArray[np.bool_]]],
+    utility: Callable[[Array], Array],
+    edges: Sequence[float],
+    path: Path,
+) -> None:
+    """Figure 2.2(a): the points whose rank noise changes, and the true boundaries."""
+    figure, panels = _plots().subplots(1, len(found), figsize=(9, 4.5))
+    side = np.linspace(0.0, 1.0, 101)
+    grid = np.meshgrid(side, side)
+    heights = utility(np.column_stack([axis.ravel() for axis in grid])).reshape(101, 101)
+    for axes, (noise, (X, flipped)) in zip(panels, found.items()):
+        axes.contour(*grid, heights, levels=edges, colors="black", linewidths=1, linestyles="solid")
+        axes.plot(*X[flipped].T, ".", markersize=3)
+        axes.set(title=f"{noise}: {100 * flipped.mean():.0f} % of the points", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     _save(figure, path)
 
 

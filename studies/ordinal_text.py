@@ -90,20 +90,19 @@ def report(found: dict[str, dict[str, Array]], draws: int) -> list[str]:
         ]
         rows.append([str(m), *cells])
     head = ["m", *(f"{kind}: {name}" for kind, methods in found.items() for name in methods)]
-    mean = {kind: {name: float(v.mean()) for name, v in methods.items()} for kind, methods in found.items()}
-    inversions, wrong = mean["inversions"], mean["wrong grades"]
+    answers, utilities, wrong = ({name: float(values.mean()) for name, values in found[kind].items()} for kind in KINDS)
     claims = [
-        (
-            "2.4(a)",
-            "ordinal has fewer inversions than one versus one",
-            inversions["ordinal"],
-            inversions["one versus one"],
-        ),
-        ("2.4(b)", "one versus one has fewer wrong grades than ordinal", wrong["one versus one"], wrong["ordinal"]),
-        ("2.5(a)", "ordinal has fewer inversions than regression", inversions["ordinal"], inversions["regression"]),
-        ("2.5(b)", "ordinal has fewer wrong grades than regression", wrong["ordinal"], wrong["regression"]),
+        ("2.4(a)", "ordinal has fewer inversions than one versus one", answers, "ordinal", "one versus one"),
+        ("2.4(a)", "the same of the utilities", utilities, "ordinal", "one versus one"),
+        ("2.4(b)", "one versus one has fewer wrong grades than ordinal", wrong, "one versus one", "ordinal"),
+        ("2.5(a)", "ordinal has fewer inversions than regression", answers, "ordinal", "regression"),
+        ("2.5(a)", "the same of the utilities", utilities, "ordinal", "regression"),
+        ("2.5(b)", "ordinal has fewer wrong grades than regression", wrong, "ordinal", "regression"),
     ]
-    verdicts = [[f, c, f"{a:.3f}", f"{b:.3f}", "holds" if a < b else "does not hold"] for f, c, a, b in claims]
+    verdicts = [
+        [figure, claim, f"{mean[a]:.3f}", f"{mean[b]:.3f}", "holds" if mean[a] < mean[b] else "does not hold"]
+        for figure, claim, mean, a, b in claims
+    ]
     return [
         f"## Documents that are made up, in the place of the source's collection ({draws} draws)\n",
         f"{len(y)} documents of {X.shape[1]} terms, three grades.  Share of the pairs of different grade that the\n"
