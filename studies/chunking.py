@@ -32,6 +32,7 @@ from mercer.structured.metrics import chunk_scores
 LEAST = 2  # times a feature must occur in training
 GRID = (0.03, 0.1, 0.3)
 TOL = 0.02  # relative duality gap
+LIMIT = 80.0  # seconds for each machine
 PASSES = 15  # of the perceptron
 PRINTED = (
     ("Kudo and Matsumoto 2001, eight kernel SVMs that vote", "93.91"),
@@ -168,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="made-up sentences, a few seconds")
     parser.add_argument("--grid", type=float, nargs="+", default=list(GRID), help="values of C to choose from")
-    parser.add_argument("--limit", type=float, help="seconds for each machine")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each machine")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "chunking.md")
     options = parser.parse_args(arguments)
     if options.smoke:
