@@ -1,4 +1,8 @@
-"""Blocks and products of a matrix that lies in memory or in a mapped file, without large temporaries."""
+"""Blocks and products of a matrix that lies in memory or in a mapped file, without large temporaries.
+
+Reading is all that such a matrix costs, so scattered rows and columns are read where they lie, on all threads: a copy
+would be written and read again, and one thread has a fraction of the bandwidth.
+"""
 
 from itertools import pairwise
 from typing import Any
@@ -6,10 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import threads
+from mercer.compiled import loop
 from mercer.gram.cost import COPIED_VALUES
 from mercer.gram.points import Index, length, pieces
 
 MOST_RUNS = 16
+# Values of a block below which it is read by one thread.
+ONE_THREAD = 1 << 16
 
 
 def gather(matrix: NDArray[Any], rows: Index, columns: Index, out: NDArray[Any]) -> None:
@@ -27,12 +35,30 @@ def gather(matrix: NDArray[Any], rows: Index, columns: Index, out: NDArray[Any])
             for left, some_columns in across:
                 out[top : top + length(some_rows), left : left + length(some_columns)] = matrix[some_rows, some_columns]
         return
-    start = 0
-    for part in pieces(rows, max(1, COPIED_VALUES // max(1, len(columns)))):
-        count = length(part)
-        here = matrix[part][:, columns] if isinstance(part, slice) else matrix[np.ix_(part, columns)]
-        out[start : start + count] = here
-        start += count
+    source, chosen = _readable(matrix), _numbers(rows)
+    parts = threads.split(len(chosen)) if out.size > ONE_THREAD else [(0, len(chosen))]
+    threads.run(lambda a, b: _gather(source, chosen[a:b], columns, out[a:b]), parts)
+
+
+def _numbers(index: Index) -> NDArray[np.intp]:
+    """An index as an array of numbers."""
+    return np.arange(index.start, index.stop, index.step or 1) if isinstance(index, slice) else index
+
+
+def _readable(matrix: NDArray[Any]) -> NDArray[Any]:
+    """The matrix as compiled loops take it: one kind of array, whatever holds it."""
+    view = np.asarray(matrix).view()
+    view.flags.writeable = False
+    return view
+
+
+@loop
+def _gather(matrix: Any, rows: Any, columns: Any, out: Any) -> None:
+    """Write matrix[rows][:, columns] to `out`."""
+    for i in range(rows.shape[0]):
+        row, own = matrix[rows[i]], out[i]
+        for j in range(columns.shape[0]):
+            own[j] = row[columns[j]]
 
 
 def runs(index: Index) -> list[tuple[int, slice]]:
@@ -85,10 +111,33 @@ def _multiply_rows_transposed(
     matrix: NDArray[Any], columns: NDArray[np.intp], V: NDArray[Any], out: NDArray[np.float64]
 ) -> None:
     """Columns of a symmetric matrix are its rows: add sum_j K[j]' V[j]."""
+    if V.shape[1] == 1:
+        source, weights = _readable(matrix), np.ascontiguousarray(V[:, 0], dtype=np.float64)
+        few = len(columns) * matrix.shape[1] <= ONE_THREAD
+        parts = [(0, matrix.shape[1])] if few else threads.split(matrix.shape[1])
+        sums = np.zeros(matrix.shape[1])
+        threads.run(lambda a, b: _add_rows(source, columns, weights, a, sums[a:b]), parts)
+        out[:, 0] += sums
+        return
     step = max(1, COPIED_VALUES // matrix.shape[1])
     for start in range(0, len(columns), step):
         part = matrix[columns[start : start + step]]
         out += _times(part.T, V[start : start + step])
+
+
+@loop
+def _add_rows(matrix: Any, rows: Any, weights: Any, first: int, out: Any) -> None:
+    """Add sum_j weights_j matrix[rows_j, first:] to out (m,), in float64; two rows at a time."""
+    m, count = out.shape[0], rows.shape[0]
+    for j in range(0, count - 1, 2):
+        row, other = matrix[rows[j]][first : first + m], matrix[rows[j + 1]][first : first + m]
+        a, b = weights[j], weights[j + 1]
+        for k in range(m):
+            out[k] += a * np.float64(row[k]) + b * np.float64(other[k])
+    if count % 2 == 1:
+        row, a = matrix[rows[count - 1]][first : first + m], weights[count - 1]
+        for k in range(m):
+            out[k] += a * np.float64(row[k])
 
 
 def _times(A: NDArray[Any], V: NDArray[Any]) -> NDArray[Any]:
