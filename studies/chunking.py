@@ -30,7 +30,7 @@ from mercer.structured import Chain, StructuredPerceptron, StructuredSVM
 from mercer.structured.metrics import chunk_scores
 
 LEAST = 2  # times a feature must occur in training
-GRID = (0.03, 0.1, 0.3)
+GRID = (0.1, 0.5)
 TOL = 0.02  # relative duality gap
 LIMIT = 80.0  # seconds for each machine
 PASSES = 15  # of the perceptron
