@@ -234,9 +234,13 @@ def test_one_large_pair_among_small_ones_has_several_threads_and_the_same_optimu
     labels = np.repeat(list(sizes), list(sizes.values()))
     points = random.normal(size=(len(labels), 3)) + 0.7 * labels[:, None]
     found = []
-    for most in (1, 4):
+    for most in (1, 4, 4):
         machine = SVC(C=10.0, solver="decomposition", memory="24 MiB", n_jobs=most).fit(points, labels)
         found.append((machine.dual_objective_, machine.objective_))
-    (low, high), (other_low, other_high) = found
+        coefficients = machine.dual_coef_
+    (low, high), (other_low, other_high), again = found
     assert other_low <= high
     assert low <= other_high
+    assert again == (other_low, other_high)
+    repeated = SVC(C=10.0, solver="decomposition", memory="24 MiB", n_jobs=4).fit(points, labels)
+    np.testing.assert_array_equal(repeated.dual_coef_, coefficients)
