@@ -25,12 +25,11 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import threads
 from mercer.ensembles.sampling import Coverage
 from mercer.errors import InvalidInput
-from mercer.machine import arguments
+from mercer.machine import arguments, repeated_rows
 from mercer.machine.arguments import HoldsValues, Kind, kind_of, refuse_negative, sample_weights
 from mercer.machine.callbacks import watching
 from mercer.machine.fitted_state import Labels, State, Values
 from mercer.machine.outcome import MadeOfMachines
-from mercer.multiclass import copies
 from mercer.solvers.monitor import Monitor
 from mercer.svm import SVC
 
@@ -74,15 +73,17 @@ class Data:
         """
         if self.kind != "features":
             return self
-        first, point = copies.distinct(self.X, np.unique(self.y, return_inverse=True)[1])
-        counted = np.bincount(point, self.weights).astype(np.float64)
+        labels = np.unique(self.y, return_inverse=True)[1]
+        rows = repeated_rows.distinct(self.X, labels, self.weights, ordered=True)
+        assert rows is not None
+        first = rows.first
         return Data(
             self.kind,
             arguments.take(self.X, first),
             self.y[first],
             None if self.codes is None else self.codes[first],
-            None if np.all(counted == 1.0) else counted,
-            point,
+            rows.weights,
+            rows.point(self.n),
             self.kept,
         )
 

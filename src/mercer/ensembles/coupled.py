@@ -12,6 +12,7 @@ with the larger basis alone, and bases = "own" with it the plain members: what c
 former.  A second layer weighs the members (`mercer.ensembles.combining`).
 """
 
+import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -28,7 +29,7 @@ from mercer.ensembles.committee import WEIGHTS
 from mercer.ensembles.coupled_members import Member, member_of
 from mercer.ensembles.sampled import targets_of
 from mercer.ensembles.views import resolved
-from mercer.errors import BudgetTooSmall, InvalidInput
+from mercer.errors import Advice, BudgetTooSmall, InvalidInput
 from mercer.gram import KernelColumns, size
 from mercer.kernels import Kernel
 from mercer.least_squares import LSSVC
@@ -82,7 +83,7 @@ class CoupledEnsemble(Ensemble):
         coefficients, not against the norm of the function, and there is no bias: it is not the C of the base alone.
         tol, max_iter, max_time, memory and precision are those of the base (of the first): relative gap, steps and
         seconds of conjugate gradients, bytes for kernel values and factors, and in what kernel values are computed.
-    members : how many.
+    members : how many; no more than there are distinct points, unless `parts`, `graph` or `base` name them all.
     nu : strength of the coupling; 0 couples nothing.  Negative values drive members apart, and are refused where the
         problem has no minimum left.
     graph : "ring", "chain" (a ring with one link cut), "star", "complete", or weights of edges (q, q).
@@ -164,9 +165,10 @@ class CoupledEnsemble(Ensemble):
         if data.kind != "features":
             raise InvalidInput("coupled members share basis points: give features, not a kernel matrix or objects")
         random = self._generator()
-        dealt = self._dealt(data, len(np.asarray(y)), random)
+        q = self._count(data)
+        dealt = self._dealt(data, len(np.asarray(y)), q, random)
         self.parts_ = dealt[data.point]
-        L = self._graph()
+        L = self._graph(q)
         places = self._coupling_points(data, unlabelled, random)
         first = self._first
         watched = self if self.verbose or "_skl_callbacks" in vars(self) else first  # whichever is asked to speak
@@ -184,9 +186,20 @@ class CoupledEnsemble(Ensemble):
         self.stopped_ = warn_if_stopped([solution], first.max_iter, first.max_time)
         return self
 
-    def _dealt(self, data: Data, rows: int, random: np.random.Generator) -> Index:
+    def _count(self, data: Data) -> int:
+        """The number of members: as many as are asked for, or as there are points where nothing else depends on it."""
+        named = self.parts is not None or not isinstance(self.graph, str) or len(self._bases) > 1
+        if named or self.members <= data.n:
+            return self.members
+        warnings.warn(
+            f"members={self.members}: there are {data.n} distinct points, and so {data.n} members are trained",
+            Advice,
+            stacklevel=3,
+        )
+        return data.n
+
+    def _dealt(self, data: Data, rows: int, q: int, random: np.random.Generator) -> Index:
         """The member (n,) of each point; so many rows were handed to `fit`."""
-        q = self.members
         if self.parts is None:
             if q > data.n:
                 raise InvalidInput(f"members={q} are more than the {data.n} points")
@@ -205,13 +218,13 @@ class CoupledEnsemble(Ensemble):
             raise InvalidInput(f"parts must name one of the members 0 to {q - 1} for each point, and all of them")
         return found.astype(np.intp)
 
-    def _graph(self) -> Array:
+    def _graph(self, q: int) -> Array:
         """The Laplacian of the graph, which for one member has no edge."""
         if isinstance(self.graph, str):
-            return laplacian(self.graph, self.members) if self.members > 1 else np.zeros((1, 1))
+            return laplacian(self.graph, q) if q > 1 else np.zeros((1, 1))
         L = laplacian_of(np.asarray(self.graph, dtype=np.float64))
-        if len(L) != self.members:
-            raise InvalidInput(f"graph is one of {len(L)} members, and members={self.members}")
+        if len(L) != q:
+            raise InvalidInput(f"graph is one of {len(L)} members, and members={q}")
         return L
 
     def _coupling_points(self, data: Data, unlabelled: Any, random: np.random.Generator) -> Any:
@@ -225,7 +238,7 @@ class CoupledEnsemble(Ensemble):
 
     def _members(self, data: Data, dealt: Index, L: Array) -> list[Member]:
         """Rows, basis, kernel and ridge of every member, those that it chooses itself included."""
-        q, bases = self.members, self._bases
+        q, bases = len(L), self._bases
         if len(bases) not in (1, q) or not all(isinstance(base, LeastSquaresMachine) for base in bases):
             raise InvalidInput(f"base must be an LSSVC or LSSVR, or a list of {q} of them, one for each member")
         definite = [resolved(base, data) for base in bases]
@@ -276,13 +289,12 @@ class CoupledEnsemble(Ensemble):
     ) -> None:
         """The expansions of all members, their certificate and their agreement."""
         A = solution.coefficients
-        self.points_ = data.X
+        self.points_, self.C_ = data.X, np.array([one.C for one in members])
         self._coefficients = np.zeros((data.n, len(members) * A.shape[1]))  # a file holds no more than two axes
         for j, one in enumerate(members):
             self.coefficients_[one.basis, j] = A[problem.part(j)]
         kernels = [one.kernel for one in members]
         self.kernel_ = kernels[0] if all(kernel == kernels[0] for kernel in kernels) else kernels
-        self.C_ = np.array([one.C for one in members])
         self.fit_value_ = problem.fit(A)
         edges = float(np.trace(problem.laplacian)) / 2.0
         pairs = edges * len(problem.coupled[0]) * A.shape[1]
@@ -343,7 +355,7 @@ class CoupledEnsemble(Ensemble):
     @property
     def coefficients_(self) -> Array:
         """Coefficients (n, q, k) of the members over the points."""
-        return self._coefficients.reshape(len(self._coefficients), self.members, -1)
+        return self._coefficients.reshape(len(self._coefficients), len(self.C_), -1)
 
     @property
     def support_models_(self) -> int:

@@ -43,7 +43,7 @@ class LocalMachines(Ensemble):
     base : any machine of mercer or of scikit-learn on features, classifier or regressor, of which every cell gets a
         copy.  None is `TunedSVC` with six values of C, six widths and three folds, its search solved to `search_tol` =
         0.1: the best candidate is hardly ever another one, and found in a third of the time.
-    size : most points a cell may hold; the time of a fit grows in proportion to it, memory with its square.
+    size : most distinct points a cell may hold; the time of a fit grows in proportion to it, memory with its square.
     overlap : points around a cell that its machine is trained on besides, as a share of its own.
     partition : "projections" (random projection trees) or "k-means" (a tree of pairs of clusters).
     max_time : seconds after which no more cells are trained; those left answer with the commonest label, or the mean,
@@ -56,7 +56,7 @@ class LocalMachines(Ensemble):
     Attributes
     ----------
     machines_ : the machine of each cell, or the number of the class, or value, that it always answers.
-    sizes_ : points of each cell (c,), without those around it; seen_ with them.
+    sizes_ : distinct points of each cell (c,), without those around it; seen_ with them.
     directions_, thresholds_, children_ : the partition, see `tree_`.
     tree_ : a CellTree; `tree_.cell_of(X)` are the cells of points.
     best_score_ : where the base searches: mean score of the best candidates, each cell counted by its points.
@@ -88,7 +88,7 @@ class LocalMachines(Ensemble):
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LocalMachines":
         """Train on points X (n, d), dense or CSR, and targets y (n,); `sample_weight` (n,) goes to the machines."""
-        data = self._data(X, y, sample_weight)
+        data = self._data(X, y, sample_weight).merged()
         if data.kind != "features":
             raise InvalidInput("cells are parts of a space of features: a kernel matrix or objects have none")
         if data.weights is not None and not has_fit_parameter(self._first, "sample_weight"):

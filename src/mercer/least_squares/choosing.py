@@ -8,7 +8,7 @@ with a word of Advice.
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from mercer.errors import Advice, InvalidInput
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.machine.arguments import is_linear, take
+from mercer.machine.repeated_rows import DistinctRows
 from mercer.resources import Resources, budget
 from mercer.selection.descent import SurfacePoint, search
 from mercer.selection.families import family_of
@@ -57,6 +58,10 @@ class LeastSquaresTask:
         """The same for some of the points."""
         weights = None if self.weights is None else self.weights[index]
         return LeastSquaresTask(self.Y[index], weights, self.border[index], self.constant, self.resources)
+
+    def merged(self, rows: DistinctRows) -> "LeastSquaresTask":
+        """The same for the distinct points."""
+        return replace(self.part(rows.first), weights=rows.weights)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -4,6 +4,9 @@ The machine f(x) = sum_i c_i k(x, x_i) + b + g(x)'beta solves one linear system 
 for all its outputs at once.  Leave-one-out comes from the same matrix: it is there at once where it was used to choose
 parameters, and otherwise computed when `loo_predictions_`, `loo_residuals_`, `loo_error_` or `gcv_` is first read.
 
+Machines are trained on the distinct points (`mercer.machine.repeated_rows`) unless they choose parameters themselves;
+leave-one-out leaves out one of the rows as they were given, whether it has copies or not.
+
 With an `approximation` the same is done for the low-rank kernel K~ = Z Z' of its feature map, through systems of the
 size of the features; the expansion is then on the landmarks.
 """
@@ -24,12 +27,13 @@ from mercer.errors import BudgetTooSmall, InvalidInput, NotPositiveDefinite
 from mercer.gram import Gram, GramOperator
 from mercer.kernels import Kernel, Linear
 from mercer.least_squares import choosing, solving, streaming
-from mercer.machine import advice, arguments, definiteness
+from mercer.machine import advice, arguments, definiteness, repeated_rows
 from mercer.machine.approximation import Machine, Reduction, machine_of
 from mercer.machine.arguments import Kind, is_linear, refuse_negative, symmetrised, take
 from mercer.machine.base import KernelMachine
 from mercer.machine.fitted_state import Number, State
 from mercer.machine.outcome import OVERFLOW
+from mercer.machine.repeated_rows import DistinctRows
 from mercer.machine.training_set import TrainingSet
 from mercer.problems.least_squares import LeastSquares
 from mercer.resources import Resources, budget, show
@@ -45,12 +49,16 @@ LOST = 1e-2  # a direct solver with a relative gap above this has run out of dig
 
 
 class Solved(NamedTuple):
-    """What was chosen, the solution, why this solver, and the operator it worked on, None where there was none."""
+    """What was chosen, the solution, why this solver, and the operator it worked on, None where there was none.
+
+    `machine` is what an approximation makes of the solution.
+    """
 
     chosen: choosing.Chosen
     solution: Solution
     reason: str
     gram: GramOperator | None
+    machine: Machine | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -94,37 +102,52 @@ class LeastSquaresMachine(KernelMachine):
         bias = self._bias
         border = np.hstack([np.ones((n, 1)), columns]) if bias == "free" else columns
         task = choosing.LeastSquaresTask(Y, weights, border, 1.0 if bias == "penalised" else 0.0, resources)
+        self._task, rows = task, self._distinct(kind, X, Y, weights)
+        distinct = X
+        if rows is not None:
+            once = np.ones(n) if counted is None else counted
+            counted = np.bincount(rows.point(n)[rows.rows], once[rows.rows]).astype(np.float64)
+            task, distinct, columns = task.merged(rows), take(X, rows.first), columns[rows.first]
         with self._watched(X, Y, n) as monitor:
-            kernel = self._resolved(kind, X, counted, searched=True)
-            training = TrainingSet(kind, X, None, self.kernel if kind == "function" else kernel, resources)
+            kernel = self._resolved(kind, distinct, counted, searched=True)
+            training = TrainingSet(kind, X, rows, self.kernel if kind == "function" else kernel, resources)
             given = kind in GIVEN
             matrix, points = (symmetrised(training.points), None) if given else (None, training.points)
             if self.approximation is not None and kernel.placeholders:
                 kernel = choosing.by_descent(kernel, self.C, points, task, monitor).kernel
-            reduction = self._reduction(kind, kernel, points, Y, weights, resources)
+            reduction = self._reduction(kind, kernel, points, task.Y, task.weights, resources)
             previous = getattr(self, "solution_", None) if self.warm_start else None
             self._matrix: Any = matrix
-            self._task, doubt = task, None
+            doubt = None
             self.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
-            with self._explaining(kernel, points):
+            with self._explaining(kernel, points, task):
                 if reduction is None:
-                    found = self._solved(kernel, points, matrix, bias, columns, monitor, previous)
-                    doubt = self._doubt(found.chosen.kernel, points)
+                    found = self._solved(task, kernel, points, matrix, bias, columns, monitor, previous)
+                    doubt = self._doubt(found.chosen.kernel, points, task)
                     c, intercept = found.solution.coefficients, np.asarray(found.solution.bias)
                     self._keep(training, X, None, np.ascontiguousarray(c.T), intercept)
                 else:
-                    found = self._train_reduced(reduction, kernel, points, bias, columns, monitor, previous)
+                    found = self._train_reduced(task, reduction, kernel, points, bias, columns, monitor, previous)
+                    assert found.machine is not None
+                    self._keep_reduced(reduction, training.kept, found.machine, np.asarray(found.solution.bias))
+                    self._points = arguments.working_form(X)  # leave-one-out needs them
         self._finish(found, doubt, resources)
         if kind == "features" and not is_linear(self.kernel_):
             advice.on_scales(self.kernel_, points)
 
+    def _distinct(self, kind: Kind, X: Any, Y: Array, weights: Array | None) -> DistinctRows | None:
+        """The distinct points; None where rows are all different, and where single rows are left out to choose C."""
+        chooses = isinstance(self.C, str) or np.ndim(self.C) > 0
+        chooses = chooses or (isinstance(self.kernel, Kernel) and bool(self.kernel.placeholders))
+        return None if chooses or kind in GIVEN else repeated_rows.distinct(X, Y, weights)
+
     @contextmanager
-    def _explaining(self, kernel: Kernel, points: Any) -> Iterator[None]:
+    def _explaining(self, kernel: Kernel, points: Any, task: choosing.LeastSquaresTask) -> Iterator[None]:
         """Say what is at fault with the data or the kernel where linear algebra fails."""
         try:
             yield
         except NotPositiveDefinite as error:
-            doubt = None if kernel.placeholders or self.approximation is not None else self._doubt(kernel, points)
+            doubt = None if kernel.placeholders or self.approximation is not None else self._doubt(kernel, points, task)
             if doubt is None:
                 raise
             raise NotPositiveDefinite(f"{error}; {doubt}") from error
@@ -134,10 +157,9 @@ class LeastSquaresMachine(KernelMachine):
                 raise InvalidInput(OVERFLOW) from error
             raise
 
-    def _doubt(self, kernel: Kernel, points: Any) -> str | None:
+    def _doubt(self, kernel: Kernel, points: Any, task: choosing.LeastSquaresTask) -> str | None:
         """Why this machine has no certificate, or None where it has one."""
-        task, matrix = self._task, self._matrix
-        border = task.border
+        matrix, border = self._matrix, task.border
         if task.weights is not None and not task.weights.all():  # points of weight zero are left out
             used = np.flatnonzero(task.weights)
             border = border[used]
@@ -150,6 +172,7 @@ class LeastSquaresMachine(KernelMachine):
 
     def _solved(
         self,
+        task: choosing.LeastSquaresTask,
         kernel: Kernel,
         points: Any,
         matrix: Any,
@@ -159,7 +182,6 @@ class LeastSquaresMachine(KernelMachine):
         previous: Solution | None,
     ) -> "Solved":
         """Parameters, solution and the reason for the solver, for one kernel on all points."""
-        task = self._task
         chosen = choosing.choose(kernel, self.C, points, matrix, task, monitor)
         choice = solving.choose(self.solver, chosen.kernel, points, matrix, C=chosen.C, resources=task.resources)
         problem = LeastSquares(choice.gram, task.Y, chosen.C, task.weights, bias, columns)
@@ -170,6 +192,7 @@ class LeastSquaresMachine(KernelMachine):
 
     def _train_reduced(
         self,
+        task: choosing.LeastSquaresTask,
         reduction: Reduction,
         kernel: Kernel,
         points: Any,
@@ -179,7 +202,7 @@ class LeastSquaresMachine(KernelMachine):
         previous: Solution | None,
     ) -> "Solved":
         """The same for the kernel of a feature map: from features held in memory, or from points read in blocks."""
-        mapped, task = reduction.feature_map, self._task
+        mapped = reduction.feature_map
         reason = streaming.reason_to_stream(reduction, len(task.Y), self.C, task, self.basis)
         if reason is not None:
             solution = streaming.solve(reduction, points, task, float(self.C), bias, self.tol, monitor)
@@ -187,11 +210,9 @@ class LeastSquaresMachine(KernelMachine):
             found = Solved(choosing.Chosen(kernel, float(self.C), None, (), None), solution, reason, None)
         else:
             Z = np.asarray(mapped.features(points))
-            found = self._solved(Linear(), Z, None, bias, columns, monitor, previous)
+            found = self._solved(task, Linear(), Z, None, bias, columns, monitor, previous)
             machine = machine_of(mapped, Z.T @ found.solution.coefficients)
-        self._keep_reduced(reduction, None, machine, np.asarray(found.solution.bias))
-        self._points = points  # leave-one-out needs them
-        return found._replace(chosen=replace(found.chosen, kernel=kernel))
+        return found._replace(chosen=replace(found.chosen, kernel=kernel), machine=machine)
 
     def _solution(
         self,

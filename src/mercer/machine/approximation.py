@@ -113,7 +113,7 @@ class ReducedSet(TrainingSet):
                 f"{p} features of {n} points take {show(size)}, memory allows {show(allowed)}: take fewer landmarks, "
                 "raise memory, or use precision='float32'"
             )
-        self.kind, self.kept, self.n, self.kernel = training.kind, training.kept, n, Linear()
+        self.kind, self.rows, self.kept, self.n, self.kernel = training.kind, training.rows, training.kept, n, Linear()
         self.resources = resources
         self.shared, self.rank, self.reduction, self.basis = False, None, reduction, training.basis
         self.points = reduction.feature_map.features(training.points, dtype=resources.precision)

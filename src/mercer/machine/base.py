@@ -3,14 +3,14 @@
 Every machine is  f(x) = sum_v c_v k(x, v) + b  over some of its training points, or over landmarks, with one function
 for each output.  Its `fit`
 
-    checks the data, leaves out points of weight zero and resolves the kernel       `_training_set`
+    checks the data, merges repeated rows and resolves the kernel                   `_training_set`
     states its problems and has them solved                                         the machine's own part, `_watched`
     keeps the expansion, its certificate and what stopped it                        `_keep`, `_certify`
 
 and its predictions are one product of kernel values with the coefficients (`mercer.machine.prediction`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -28,13 +28,13 @@ from mercer.errors import InvalidInput
 from mercer.gram import GramOperator
 from mercer.kernels import Kernel, Precomputed
 from mercer.lowrank.approximations import Approximation
-from mercer.machine import advice, arguments
+from mercer.machine import advice, arguments, repeated_rows
 from mercer.machine.approximation import EXACT, Machine, ReducedSet, Reduction, machine_of, reduce
 from mercer.machine.arguments import NAMES, Kind, gamma_of, refuse_negative, resolve
 from mercer.machine.callbacks import watching
 from mercer.machine.fitted_state import State
 from mercer.machine.outcome import FitPlan, confirmed, warn_if_stopped
-from mercer.machine.prediction import Expansion
+from mercer.machine.prediction import Expansion, Terms
 from mercer.machine.training_set import FACTORISING, TrainingSet
 from mercer.resources import Resources
 from mercer.solvers.monitor import Monitor
@@ -140,7 +140,7 @@ class KernelEstimator(CallbackSupportMixin, Expansion):  # type: ignore[misc]  #
 
     def _show(self, dual: Matrix, intercept: Vector) -> None:
         """Store the coefficients: predictions read these, users the public ones; those of a basis come later."""
-        self._dual_coef_, self._intercept_ = dual, intercept
+        self._dual_coef_, self._intercept_, self._trained = dual, intercept, None
         self._basis_coefficients = np.empty((0, len(intercept)))
         self.dual_coef_, self.intercept_ = self._public(dual, intercept)
 
@@ -175,26 +175,27 @@ class KernelMachine(KernelEstimator):
         kind: Kind,
         X: Any,
         weights: Vector | None,
+        labels: Any,
         targets: Any = None,
         *,
         largest: float = 1.0,
-        size: int | None = None,
+        size: Callable[[int], int | None] | None = None,
     ) -> tuple[TrainingSet, Vector | None]:
-        """The points of positive weight with their kernel, and their weights (n,).
+        """The distinct points of positive weight with their kernel, and their weights (n,), None where all are one.
 
+        Rows with different `labels`, (n,) or (n, k) numbers, are different points (`mercer.machine.repeated_rows`).
         targets (n,) or (n, k) are for landmarks that are chosen by them; `largest` is about the largest coefficient for
-        a weight of one, `size` the number of points of one of several small machines.
+        a weight of one, `size` says how many points one of several small machines has.
         """
-        kept = None
         if weights is not None:
             refuse_negative(weights)
-            if not weights.all():
-                kept = np.flatnonzero(weights)
-                weights = weights[kept]
+        rows = repeated_rows.distinct(X, labels, weights, given=kind == "precomputed")
+        kept, weights = (None, None) if rows is None else (rows.first, rows.weights)
+        if weights is not None:
             largest *= float(weights.max())
         self.kernel_ = self._resolved(kind, X if kept is None else arguments.take(X, kept), weights)
         kernel = self.kernel if kind == "function" else self.kernel_
-        training = TrainingSet(kind, X, kept, kernel, self._resources(), largest=largest, tol=self.tol, machine=size)
+        training = TrainingSet(kind, X, rows, kernel, self._resources(), largest=largest, tol=self.tol, machine=size)
         training.by_factor = getattr(self, "solver", None) in FACTORISING
         if kind == "features":
             advice.on_scales(self.kernel_, training.points)
@@ -255,14 +256,33 @@ class KernelMachine(KernelEstimator):
             self._n_support = np.array([self._dual_coef_.shape[1]], dtype=np.int32)
             return
         self.approximation_ = self.feature_map_ = None
-        self.support_ = training.original(np.arange(training.n) if support is None else support)
+        self._points = X if self._kind == "function" else None
+        points = np.arange(training.n) if support is None else support
+        rows, sizes = training.rows, np.array([len(points)]) if counts is None else np.asarray(counts)
+        if rows is None or (rows.as_given and support is not None):
+            self.support_ = points if rows is None else rows.first[points]
+            self._show_on(X, support is None, dual, intercept, None if counts is None else sizes)
+            return
+        classes = np.repeat(np.arange(len(sizes)), sizes)
+        self.support_, shares, of = rows.handed_back(points, dual, classes)
+        place = np.empty(len(points), dtype=np.intp)
+        place[of] = np.arange(len(of))
+        if support is None:  # all rows are shown, those of weight zero without a coefficient
+            every = np.zeros((len(shares), self.shape_fit_[0]))
+            every[:, self.support_] = shares
+            place, shares, self.support_ = self.support_[place], every, np.arange(self.shape_fit_[0])
+        shown = None if counts is None else np.bincount(classes[of], minlength=len(sizes))
+        self._show_on(X, support is None, shares, intercept, shown)
+        self._trained = Terms.at(place, self.support_vectors_, dual, sizes)
+
+    def _show_on(self, X: Any, everywhere: bool, dual: Matrix, intercept: Vector, counts: Index | None) -> None:
+        """Store coefficients (rows, n_SV) of rows `support_` of X, perhaps all, so many of each class."""
         if counts is not None:
-            self._n_support = np.asarray(counts, dtype=np.int32)
+            self._n_support = counts.astype(np.int32)
         if self._kind in ("precomputed", "function"):
             self.support_vectors_ = np.empty((0, 0))
         else:
-            self.support_vectors_ = X if support is None else arguments.take(X, self.support_)
-        self._points = X if self._kind == "function" else None
+            self.support_vectors_ = X if everywhere else arguments.take(X, self.support_)
         self._show(dual, intercept)
 
     def _keep_reduced(self, reduction: Reduction, kept: Index | None, machine: Machine, intercept: Vector) -> None:

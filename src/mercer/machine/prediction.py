@@ -13,7 +13,7 @@ All else runs in float64.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +25,7 @@ from mercer.gram import KernelColumns, Plan, size
 from mercer.kernels import Kernel
 from mercer.lowrank.approximations import Approximation
 from mercer.lowrank.feature_map import FeatureMap
-from mercer.machine.arguments import HasKernel, Kind, evaluate, is_linear, prediction_data
+from mercer.machine.arguments import HasKernel, Kind, evaluate, is_linear, prediction_data, take
 from mercer.machine.outcome import FitPlan
 from mercer.resources import Resources
 from mercer.solvers.solution import Record, Solution
@@ -38,6 +38,24 @@ SINGLE_ERROR = 5e-7
 VISIBLE = 1.25e-4
 SMALL = 1 << 20  # so few kernel values cost less than a millisecond in either precision
 FUNCTION_VALUES = 1 << 21  # values a plain function is asked for at once
+
+
+class Terms(NamedTuple):
+    """Terms of an expansion: coefficients `dual` (rows, s) on `vectors` (s, d), so many of each class.
+
+    `place` (s,) says which of the support vectors that are shown they are.  Where rows of the data repeat, one
+    term stands for all copies of its vector, and those that are shown are its shares.
+    """
+
+    place: Index
+    vectors: Any
+    dual: Matrix
+    counts: NDArray[np.integer[Any]]
+
+    @classmethod
+    def at(cls, place: Index, shown: Any, dual: Matrix, counts: NDArray[np.integer[Any]]) -> "Terms":
+        """Terms on some of the support vectors that are shown; these are none where the matrix was given."""
+        return cls(place, take(shown, place) if size(shown) else shown, dual, counts)
 
 
 class Expansion(HasKernel):
@@ -75,6 +93,8 @@ class Expansion(HasKernel):
     _basis_coefficients: Matrix
     _n_support: NDArray[np.int32]
     _points: Any
+    _trained: Terms | None = None
+    """What predictions are computed from where that is not what is shown."""
 
     def _prediction_resources(self) -> Resources:
         """What a prediction may use."""
@@ -82,8 +102,13 @@ class Expansion(HasKernel):
 
     def _operands(self) -> tuple[list[slice], list[Matrix]]:
         """Blocks of support vectors, and the coefficients (size of the block, outputs) of each."""
-        dual = self._dual_coef_
+        dual = self._dual_coef_ if self._trained is None else self._trained.dual
         return [slice(0, dual.shape[1])], [dual.T]
+
+    @property
+    def _vectors(self) -> Any:
+        """The support vectors that the coefficients of `_operands` belong to."""
+        return self.support_vectors_ if self._trained is None else self._trained.vectors
 
     def _combine(self, products: list[Matrix], intercept: Vector) -> Matrix:
         """Decision values (n, outputs) from the products of all blocks."""
@@ -102,13 +127,14 @@ class Expansion(HasKernel):
     def _values_at(self, X: Any) -> Matrix:
         """The same at points that have been checked."""
         blocks, coefficients = self._operands()
-        vectors = self.support_vectors_
+        vectors = self._vectors
         if self.feature_map_ is not None and vectors.shape[0] == 0:
             products = [self.feature_map_.multiply(X, self._dual_coef_.T)]
         elif self._kind == "precomputed":
             products = contract(X[:, self.support_], blocks, coefficients)
         elif self._kind == "function":
-            products = call(self.kernel, X, self._points, self.support_, blocks, coefficients)
+            support = self.support_ if self._trained is None else self.support_[self._trained.place]
+            products = call(self.kernel, X, self._points, support, blocks, coefficients)
         else:
             products = expand(self.kernel_, X, vectors, blocks, coefficients, self._prediction_resources())
         values = self._combine(products, self._intercept_)
@@ -132,7 +158,7 @@ class Expansion(HasKernel):
 
         Print it.  None where a prediction computes none: a given matrix, a plain function, features of another kind.
         """
-        points, vectors = self._checked(X), self.support_vectors_
+        points, vectors = self._checked(X), self._vectors
         if self._kind not in ("features", "objects") or vectors.shape[0] == 0:
             return None
         _, coefficients = self._operands()

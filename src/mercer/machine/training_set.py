@@ -1,10 +1,11 @@
-"""The points a machine is trained on: those of positive weight, and their Gram operators.
+"""The points a machine is trained on: distinct ones of positive weight, and their Gram operators.
 
 A TrainingSet holds all the machine's training points in the form its kernel works on, and gives the Gram operator of
 all of them or of a subset (a pair of classes, a fold).  Where the whole matrix is held, subsets are cut out of it, so
 that each kernel value is computed once however many machines use it.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +17,7 @@ from mercer.gram import Gram, GramOperator, RowsOnDemand
 from mercer.kernels import Kernel, Precomputed
 from mercer.machine import definiteness
 from mercer.machine.arguments import Kind, evaluate_all, is_linear, symmetrised, take, working_form
+from mercer.machine.repeated_rows import DistinctRows
 from mercer.planning import precision_for
 from mercer.planning.precision import EXACT
 from mercer.resources import Resources
@@ -32,10 +34,10 @@ SHARED_FROM_FEATURES = 64
 class TrainingSet:
     """Points in training order, n of them, with the kernel between them.
 
-    `kept` are their positions among the rows handed to `fit` (None: all).  `resources` bound the kernel values held;
-    those of the set itself have the precision that was decided on.
+    `rows` says which rows handed to `fit` they are (None: all, as given), `kept` are the positions of one row for each
+    point.  `resources` bound the kernel values held; those of the set itself have the precision that was decided on.
     `largest` is about the largest coefficient the machines can have (C times a weight), `tol` their tolerance, and
-    `machine` the number of points of one of several small machines that use parts of the matrix.
+    `machine` says how many of n points one of several small machines has that use parts of the matrix.
     """
 
     basis: NDArray[np.float64] | None = None
@@ -47,16 +49,17 @@ class TrainingSet:
         self,
         kind: Kind,
         X: Any,
-        kept: Index | None,
+        rows: DistinctRows | None,
         kernel: Any,
         resources: Resources,
         *,
         largest: float = 1.0,
         tol: float = 1e-3,
-        machine: int | None = None,
+        machine: Callable[[int], int | None] | None = None,
     ) -> None:
         self.kind = kind
-        self.kept = kept
+        self.rows = rows
+        self.kept = kept = None if rows is None else rows.first
         self.kernel: Kernel = Precomputed() if kind in ("precomputed", "function") else kernel
         if kind == "precomputed":
             points = X if kept is None else X[np.ix_(kept, kept)]
@@ -73,7 +76,7 @@ class TrainingSet:
         small = self.n <= EXACT
         precision = resources.precision
         if precision == "auto":
-            precision = self._precision(largest, tol, machine)
+            precision = self._precision(largest, tol, None if machine is None else machine(self.n))
         # A small matrix is not worth asking the machine how much memory it has.
         memory = SMALL_BUDGET if resources.memory is None and small else resources.memory
         self.resources = Resources(memory, precision, resources.device, resources.threads)
@@ -88,10 +91,6 @@ class TrainingSet:
             few = take(self.points, np.arange(16))
             diagonal = float(np.abs(np.asarray(self.kernel.diagonal(few), dtype=np.float64)).mean())
         return precision_for(self.n, largest=largest, diagonal=diagonal, tol=tol, of_many=machine, computed=computed)
-
-    def original(self, index: Index) -> Index:
-        """Positions of training points among the rows handed to `fit`."""
-        return index if self.kept is None else self.kept[index]
 
     def share(self, codes: Index | None = None) -> None:
         """Hold the whole matrix where it fits and pays, because several machines will use parts of it.

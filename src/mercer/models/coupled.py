@@ -23,7 +23,7 @@ def decode_coupled(stored: Stored, ensemble: CoupledEnsemble, features: int | No
     """Set the fitted state of a coupled ensemble that has its parameters."""
     kernel, ensemble.points_ = decode_kernel_and_points(stored, "features", features)
     decode_state(stored, ensemble, {"points": int(ensemble.points_.shape[0])})
-    q, found = ensemble.members, ensemble._coefficients.shape
+    q, found = len(ensemble.C_), ensemble._coefficients.shape
     if found[1] != q * ensemble._columns or len(ensemble.weights_) != q:
         raise ModelFileError(f"coefficients of the shape {found} are not those of {q} members")
     kernels = None if stored.fact("kernels") is None else [decode_kernel(one) for one in stored.entries("kernels")]

@@ -2,7 +2,8 @@
 
 It is the kernel as fitted, the support vectors or landmarks v (their rows alone where the kernel matrix was given), the
 coefficients, the intercepts, and the low-rank approximation it lives on.  Landmarks are stored like support vectors,
-and predictions need nothing else; random Fourier features are stored as their frequencies.
+and predictions need nothing else; random Fourier features are stored as their frequencies.  Where support vectors are
+copies of each other, the terms that predictions sum up are stored beside those that are shown.
 """
 
 from typing import Any
@@ -14,6 +15,7 @@ from mercer.kernels import Kernel, Precomputed
 from mercer.lowrank.approximations import approximation_from_dict
 from mercer.lowrank.fourier import FourierMap
 from mercer.machine.base import KernelEstimator
+from mercer.machine.prediction import Terms
 from mercer.models.fields import Draft, Stored, decode_kernel, encode
 from mercer.models.point_fields import count, decode_points, encode_points, refuse_misfit
 from mercer.models.state import decode_state
@@ -46,6 +48,10 @@ def encode_expansion(draft: Draft, machine: KernelEstimator) -> None:
     draft.facts["counted"] = hasattr(machine, "_n_support")
     if draft.facts["counted"]:
         draft.tensor("n_support", machine._n_support.astype(np.int64))
+    if machine._trained is not None:
+        draft.tensor("merged_place", machine._trained.place.astype(np.int64))
+        draft.tensor("merged_coef", machine._trained.dual)
+        draft.tensor("merged_sizes", np.asarray(machine._trained.counts, dtype=np.int64))
 
 
 def encode_kernel_and_points(draft: Draft, kernel: Kernel, points: Any) -> None:
@@ -91,6 +97,7 @@ def decode_expansion(stored: Stored, machine: KernelEstimator, features: int | N
             f"its coefficients and intercepts, of the shapes {dual.shape} and {found[1]}, do not fit it"
         )
     machine._show(dual, intercept)
+    _decode_terms(stored, machine, len(dual))
     if isinstance(machine, OneClassSVM):
         machine.offset_ = -intercept
 
@@ -111,6 +118,19 @@ def _decode_support(stored: Stored, machine: KernelEstimator, points: Any, size:
         if counts.sum() != size:
             raise ModelFileError(f"its classes have {counts.sum()} support vectors together, and there are {size}")
         machine._n_support = counts.astype(np.int32)
+
+
+def _decode_terms(stored: Stored, machine: KernelEstimator, rows: int) -> None:
+    """The terms of predictions, `rows` coefficients each, where they are not those shown."""
+    if "merged_place" not in stored.tensors:
+        return
+    place = stored.index("merged_place", None, len(machine.support_))
+    dual = stored.tensor("merged_coef", np.float64, (rows, len(place)))
+    classes = len(machine._n_support) if hasattr(machine, "_n_support") else 1
+    counts = stored.index("merged_sizes", classes, len(place) + 1)
+    if counts.sum() != len(place):
+        raise ModelFileError(f"its classes have {counts.sum()} distinct support vectors, and there are {len(place)}")
+    machine._trained = Terms.at(place, machine.support_vectors_, dual, counts)
 
 
 # The low-rank approximation ---------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def write_onnx(machine: Any, path: str | os.PathLike[str], *, dtype: str = "floa
 
 def _values(graph: Graph, machine: Any, x: str) -> str:
     """Decision values (n, machines), the first class of a pair positive."""
-    points, kernel = machine.support_vectors_, machine.kernel_
+    points, kernel = machine._vectors, machine.kernel_
     if machine.approximation_ is not None and points.shape[0] == 0:
         raise InvalidInput("random Fourier features have no form in the ONNX graph of an expansion; use landmarks")
     weights, intercept = _columns(machine), machine._intercept_
@@ -83,11 +83,12 @@ def _values(graph: Graph, machine: Any, x: str) -> str:
 
 def _columns(machine: Any) -> Array:
     """Coefficients (n_SV, machines); those of pairs are taken from LIBSVM's layout."""
-    dual = machine._dual_coef_
+    terms = machine._trained
+    dual = machine._dual_coef_ if terms is None else terms.dual
     if not (isinstance(machine, Classifier) and machine._paired) or machine.approximation_ is not None:
         return np.asarray(dual.T)
     first, second = pairs_of(len(machine.classes_))
-    blocks = blocks_of(machine._n_support)
+    blocks = blocks_of(machine._n_support if terms is None else terms.counts)
     columns = np.zeros((dual.shape[1], len(first)))
     for pair, (i, j) in enumerate(zip(first, second)):
         columns[blocks[i], pair] = dual[j - 1, blocks[i]]

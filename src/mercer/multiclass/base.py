@@ -67,7 +67,7 @@ class ClassMachine(ClassifierMixin, KernelMachine):  # type: ignore[misc]  # sci
         with self._watched(X, y) as monitor:
             # The solvers compute outputs again in float64: C need not decide about the precision of the values.
             targets = None if self.approximation is None else one_versus_all(k)[codes]
-            training, weights = self._training_set(kind, X, weights, targets, largest=0.0)
+            training, weights = self._training_set(kind, X, weights, codes, targets, largest=0.0)
             if training.kept is not None:
                 codes, y = codes[training.kept], y[training.kept]
             self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)

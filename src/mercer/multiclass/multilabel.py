@@ -103,10 +103,13 @@ class Multilabel(MadeOfMachines, MetaEstimatorMixin, ClassifierMixin, BaseEstima
         if _one_system(base):
             self._shared = _regression(base).fit(X, signs.astype(np.float64), sample_weight=weights)
             return
-        # Points with the same labels are a class, and a label is a column of the code of these classes.
-        rows, classes = np.unique(signs, axis=0, return_inverse=True)
-        code, classes = rows.astype(np.int8), classes.ravel()
-        if _one_matrix(base, signs, weights):
+        # Points with the same labels are a class, and a label is a column of the code of these classes; a point of
+        # weight zero may have any.
+        seen = np.ones(len(signs), dtype=bool) if weights is None else weights > 0.0
+        classes = np.zeros(len(signs), dtype=np.intp)
+        rows, found = np.unique(signs[seen], axis=0, return_inverse=True)
+        code, classes[seen] = rows.astype(np.int8), found.ravel()
+        if _one_matrix(base, rows):
             self._shared = CodedSVC.like(base, code).fit(X, classes, sample_weight=weights)
         else:
             self.machines_ = CloneBank.train(base, code, X, classes, weights, self.n_jobs).machines
@@ -151,10 +154,9 @@ def _one_system(base: Any) -> bool:
     return not chosen and not (isinstance(base.kernel, Kernel) and base.kernel.placeholders)
 
 
-def _one_matrix(base: Any, signs: NDArray[np.int64], weights: Array | None) -> bool:
-    """Whether the labels are columns of one SVC: every label is there and missing, and no point is left out."""
-    both = bool(np.all(signs.min(axis=0) < signs.max(axis=0)))
-    return shares_matrix(base) and both and (weights is None or bool(weights.min() > 0))
+def _one_matrix(base: Any, signs: NDArray[np.int64]) -> bool:
+    """Whether the labels are columns of one SVC: in the rows of the code every label is there and missing."""
+    return shares_matrix(base) and bool(np.all(signs.min(axis=0) < signs.max(axis=0)))
 
 
 def _regression(base: LSSVC) -> LSSVR:

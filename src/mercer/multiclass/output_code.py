@@ -17,11 +17,11 @@ from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.least_squares import LSSVC
 from mercer.losses import Loss
-from mercer.machine import arguments, probability
+from mercer.machine import arguments, probability, repeated_rows
 from mercer.machine.arguments import HoldsValues, kind_of
 from mercer.machine.fitted_state import Labels, State, Values
 from mercer.machine.outcome import MadeOfMachines, common_kernel, common_outcome
-from mercer.multiclass import copies, coupling, decoders, learnt_decoders, least_squares_bank, support_vector_bank
+from mercer.multiclass import coupling, decoders, learnt_decoders, least_squares_bank, support_vector_bank
 from mercer.multiclass.banks import Bank, CloneBank, weights_for
 from mercer.multiclass.codes import NAMES, audit, make_code
 from mercer.svm import SVC
@@ -186,8 +186,9 @@ class OutputCode(MadeOfMachines, MetaEstimatorMixin, ClassifierMixin, HoldsValue
         Exact leave-one-out where it is free, with the copies of a point as one point of their weight; else folds.
         """
         pairwise = get_tags(self._base).input_tags.pairwise
+        rows = repeated_rows.distinct(X, labels, None, given=pairwise, ordered=True)
         own = np.arange(len(labels), dtype=np.intp)
-        first, point = (own, own) if pairwise else copies.distinct(X, labels)
+        first, point = (own, own) if rows is None else (rows.first, rows.point(len(labels)))
         exact = self._left_out(X, labels, weights, first, point)
         if exact is not None:
             return exact
@@ -197,7 +198,7 @@ class OutputCode(MadeOfMachines, MetaEstimatorMixin, ClassifierMixin, HoldsValue
             points = np.asarray(X)[np.ix_(outside, inside)] if pairwise else self._part(X, outside)
             return bank.outputs(points)
 
-        fold = copies.folds(first, point, labels, self.folds, random)
+        fold = probability.folds(labels[first], min(self.folds, len(first)), random)[point]
         return probability.held_out_values(fold, self.code_.shape[1], train)
 
     def _left_out(self, X: Any, labels: Index, weights: Array | None, first: Index, point: Index) -> Array | None:

@@ -58,6 +58,11 @@ class OnlineSVR(RegressorMixin, OnlineMachine):  # type: ignore[misc]  # scikit-
         "bias": [StrOptions({"free", "none"})],
     }
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # after one pass over few points, which is the default
+        return tags
+
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineSVR":
         """Learn the points X (n, d), dense or CSR, and targets y (n,) in their order."""

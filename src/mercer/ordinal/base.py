@@ -123,7 +123,7 @@ class RankClassifier(ClassifierMixin, LatentMachine):  # type: ignore[misc]  # s
             raise InvalidInput("The number of classes has to be greater than one; got 1 class")
         with self._watched(X, y) as monitor:
             targets = None if self.approximation is None else codes.astype(np.float64)
-            training, weights = self._training_set(kind, X, weights, targets, largest=0.0)
+            training, weights = self._training_set(kind, X, weights, codes, targets, largest=0.0)
             if training.kept is not None:
                 codes, y = codes[training.kept], y[training.kept]
             self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)

@@ -97,7 +97,8 @@ class RankSVM(LatentMachine):
         queries = group_codes(groups, y)
         with self._watched(X, y) as monitor:
             targets = None if self.approximation is None else np.asarray(y, dtype=np.float64)
-            training, weights = self._training_set(kind, X, weights, targets, largest=0.0)
+            labels = np.column_stack([ranks, queries])
+            training, weights = self._training_set(kind, X, weights, labels, targets, largest=0.0)
             if training.kept is not None:
                 ranks, queries = ranks[training.kept], queries[training.kept]
                 queries = np.unique(queries, return_inverse=True)[1]

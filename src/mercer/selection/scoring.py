@@ -85,12 +85,22 @@ def score_of(scoring: Any, classifier: bool, probabilities: bool = False) -> Sco
     return known[scoring]
 
 
+def takes_weights(scoring: Any) -> bool:
+    """Whether a score counts points by their weights: all that have a name do, functions without a signature do not."""
+    return not callable(scoring) or "sample_weight" in _arguments(scoring)
+
+
+def _arguments(scoring: Callable[..., float]) -> set[str]:
+    """Names of the arguments of a user's function; none where it has no signature."""
+    try:
+        return set(inspect.signature(scoring).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
 def _weighing(scoring: Callable[..., float]) -> Score:
     """A user's function, with weights and groups where it takes them; functions without a signature do not."""
-    try:
-        taken = set(inspect.signature(scoring).parameters)
-    except (TypeError, ValueError):
-        taken = set()
+    taken = _arguments(scoring)
 
     def score(y: NDArray[Any], predicted: NDArray[Any], weights: Weights = None, groups: Any = None) -> float:
         known = {"sample_weight": weights, "groups": groups}

@@ -30,10 +30,10 @@ class BayesPointMachine(Separator):
     ----------
     method : "billiard", the path of a ball in version space, or "perceptrons", the mean of `members` perceptrons that
         saw the points in different orders, each of norm one: quicker, and less near to the middle.
-    softness : added to the diagonal of the kernel matrix; what is larger than zero allows errors on the training
-        points, and lets any classes be separated.
+    softness : added to the diagonal of the kernel matrix, divided by the weight of the point; what is larger than zero
+        allows errors on the training points, the lighter the more, and lets any classes be separated.
     members : perceptrons of the average.
-    class_weight : taken for the table's sake: version space has no place for weights, except for those that are zero.
+    class_weight : as in scikit-learn; weights divide the softness.
     max_iter : bounces of the ball; -1 is 10,000.
     random_state : seed of the directions and orders.
     kernel, degree, gamma, coef0, tol, approximation, memory, precision, max_time, warm_start, verbose, n_jobs
@@ -70,7 +70,7 @@ class BayesPointMachine(Separator):
                 "raise memory, train on fewer points, or use SVC"
             )
         K = np.array(gram.dense(), dtype=np.float64)
-        K.flat[:: n + 1] += self.softness
+        K.flat[:: n + 1] += self.softness / weights
         soft = Gram(Precomputed(), K)
         if self.method == "perceptrons":
             return self._averaged(soft, y, random, monitor)

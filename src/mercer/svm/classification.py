@@ -17,7 +17,6 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples
 
 from mercer import threads
 from mercer.errors import Infeasible, InvalidInput, NoMargin
@@ -140,8 +139,7 @@ class Classifier(Decisions):
         with self._watched(X, y) as monitor:
             coded = None if self.approximation is None else self._coded(codes)
             C = float(getattr(self, "C", 1.0))
-            size = self._machine_size(_num_samples(X))
-            training, weights = self._training_set(kind, X, weights, coded, largest=C, size=size)
+            training, weights = self._training_set(kind, X, weights, codes, coded, largest=C, size=self._machine_size)
             if training.kept is not None:
                 codes, y = codes[training.kept], y[training.kept]
             self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)

@@ -74,7 +74,7 @@ class Decisions(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]  #
 
     # The values of the machines --------------------------------------------------------------------------------
 
-    def _split(self, dual: Matrix, counts: Counts) -> tuple[list[slice], list[Matrix]]:
+    def _split(self, dual: Matrix, counts: NDArray[np.integer[Any]]) -> tuple[list[slice], list[Matrix]]:
         """Blocks of support vectors with their coefficients: one for each class when there are pairs, else one."""
         if not self._paired:
             return [slice(0, dual.shape[1])], [dual.T]
@@ -86,6 +86,8 @@ class Decisions(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]  #
             return super()._operands()
         if self._n_support.sum() != self._dual_coef_.shape[1]:
             raise InvalidInput(f"The internal representation of {type(self).__name__} was altered")
+        if self._trained is not None:
+            return self._split(self._trained.dual, self._trained.counts)
         return self._split(self._dual_coef_, self._n_support)
 
     def _combine(self, products: list[Matrix], intercept: Vector) -> Matrix:

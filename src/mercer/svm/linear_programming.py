@@ -133,7 +133,7 @@ class LinearProgrammingSVC(ClassifierMixin, LinearProgrammingMachine):  # type: 
             raise InvalidInput(f"The number of classes has to be greater than one; got {k} class")
         with self._watched(X, y) as monitor:
             signs = np.where(codes[:, None] == (np.arange(1, 2) if k == 2 else np.arange(k)), 1.0, -1.0)
-            training, weights = self._training_set(kind, X, weights, signs, largest=self.C)
+            training, weights = self._training_set(kind, X, weights, codes, signs, largest=self.C)
             if training.kept is not None:
                 codes, y, signs = codes[training.kept], y[training.kept], signs[training.kept]
             self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
@@ -183,7 +183,7 @@ class LinearProgrammingSVR(RegressorMixin, LinearProgrammingMachine):  # type: i
         X, y = arguments.training_data(self, kind, X, y, numeric=True)
         y = np.ascontiguousarray(y, dtype=np.float64)
         with self._watched(X, y) as monitor:
-            training, weights = self._training_set(kind, X, sample_weights(sample_weight, X), y, largest=self.C)
+            training, weights = self._training_set(kind, X, sample_weights(sample_weight, X), y, y, largest=self.C)
             y = y if training.kept is None else y[training.kept]
             refuse_huge(self.C, weights)
             loss = EpsilonInsensitive(self.epsilon)

@@ -5,16 +5,26 @@
 (Schoelkopf and Smola 2002, chapter 7).
 """
 
+import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from mercer.errors import Infeasible, InvalidInput
+from mercer.errors import Advice, Infeasible, InvalidInput
 from mercer.gram import GramOperator
+from mercer.machine.training_set import TrainingSet
 from mercer.problems import NuClassification, Problem
-from mercer.svm.classification import Classifier, Matrix, Vector
+from mercer.solvers.monitor import Monitor
+from mercer.svm.classification import Classifier, Index, Matrix, Trained, Vector
+
+
+def largest_nu(y: Vector, weights: Vector | None) -> float:
+    """Twice the weighted share of the smaller class of labels y (n,) of +-1."""
+    w = np.ones(len(y)) if weights is None else weights
+    return 2.0 * min(float(w[y > 0].sum()), float(w[y < 0].sum())) / float(w.sum())
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -22,8 +32,8 @@ class NuSVC(Classifier):
     """nu-support vector classification: nu bounds the share of margin errors from above, of support vectors from below.
 
     The parameters are those of `SVC` with `nu` in (0, 1] for `C`, and without `loss`, `bias` and `basis`.  Each pair of
-    classes admits nu up to twice the (weighted) share of its smaller class.  Class weights count, as sample weights do;
-    where they make nu infeasible, the largest feasible one is taken.
+    classes admits nu up to twice the (weighted) share of its smaller class.  Class weights count, as sample weights do.
+    Where nu is not feasible, the largest feasible one is taken, with a warning unless class weights are the reason.
     """
 
     nu: float = 0.5
@@ -34,14 +44,28 @@ class NuSVC(Classifier):
     }
 
     def _problem(self, gram: GramOperator, y: Vector, weights: Vector | None, basis: Matrix | None = None) -> Problem:
-        nu = self.nu
-        if self.class_weight is not None and weights is not None:
-            smaller = min(float(weights[y > 0].sum()), float(weights[y < 0].sum()))
-            nu = min(nu, 2.0 * smaller / float(weights.sum()))
-        try:
-            return NuClassification(gram, y, nu, weights, basis)
-        except Infeasible as error:
-            raise Infeasible(f"specified nu is infeasible: {error}") from None
+        return NuClassification(gram, y, min(self.nu, largest_nu(y, weights)), weights, basis)
+
+    def _train(
+        self, training: TrainingSet, codes: Index, weights: Vector | None, index: Index | None, monitor: Monitor
+    ) -> Trained:
+        if index is None and self.class_weight is None:
+            self._warn_of_small_classes(codes, weights)
+        return super()._train(training, codes, weights, index, monitor)
+
+    def _warn_of_small_classes(self, codes: Index, weights: Vector | None) -> None:
+        """Say where nu is beyond what the classes admit."""
+        tasks = self._tasks(codes)
+        own = [None if weights is None or task.members is None else weights[task.members] for task in tasks]
+        most = [largest_nu(task.signs(codes), weights if w is None else w) for task, w in zip(tasks, own)]
+        if min(most) < self.nu:
+            some = f" in {sum(nu < self.nu for nu in most)} of {len(most)} machines" if len(most) > 1 else ""
+            warnings.warn(
+                f"nu={self.nu:g} is infeasible{some}: it must lie in (0, {min(most):.6g}], twice the weighted share of "
+                "the smaller class.  The largest feasible one is taken; give a smaller nu, or class_weight",
+                Advice,
+                stacklevel=5,
+            )
 
     def _no_margin(self) -> Infeasible:
         return Infeasible(

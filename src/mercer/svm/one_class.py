@@ -86,7 +86,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         kind = kind_of(self.kernel, X)
         X, _ = arguments.training_data(self, kind, X, supervised=False)
         with self._watched(X, None) as monitor:
-            training, weights = self._training_set(kind, X, sample_weights(sample_weight, X))
+            training, weights = self._training_set(kind, X, sample_weights(sample_weight, X), None)
             refuse_huge(1.0, weights)
             problem = OneClass(training.gram(), self.nu, weights)
             solution = self._solve(problem, training.resources, monitor, self._starts(1)[0])

@@ -56,7 +56,7 @@ class Regressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]  # 
         X, y = arguments.training_data(self, kind, X, y, numeric=True)
         y = np.ascontiguousarray(y, dtype=np.float64)
         with self._watched(X, y) as monitor:
-            training, weights = self._training_set(kind, X, sample_weights(sample_weight, X), y, largest=self.C)
+            training, weights = self._training_set(kind, X, sample_weights(sample_weight, X), y, y, largest=self.C)
             if training.kept is not None:
                 y = y[training.kept]
             refuse_huge(self.C, weights)

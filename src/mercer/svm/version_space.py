@@ -62,7 +62,7 @@ class Separator(ClassifierMixin, KernelMachine):  # type: ignore[misc]  # scikit
         with self._watched(X, y) as monitor:
             positive = np.arange(1, 2) if k == 2 else np.arange(k)
             signs = np.where(codes[:, None] == positive, 1.0, -1.0)
-            training, weights = self._training_set(kind, X, weights, signs, largest=1.0)
+            training, weights = self._training_set(kind, X, weights, codes, signs, largest=1.0)
             if training.kept is not None:
                 codes, y, signs = codes[training.kept], y[training.kept], signs[training.kept]
             self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import threads
 from mercer.errors import Advice, InvalidInput
 from mercer.kernels import Gaussian, Kernel, as_kernel
-from mercer.machine import arguments
+from mercer.machine import arguments, repeated_rows
 from mercer.machine.arguments import (
     HoldsValues,
     class_weights,
@@ -39,6 +39,7 @@ from mercer.multiclass import KernelLogistic
 from mercer.selection.grid import Grid, from_data
 from mercer.selection.latent_path import Learner
 from mercer.selection.result import SearchResult
+from mercer.selection.scoring import takes_weights
 from mercer.selection.search import MODES, Data, search
 from mercer.solvers.monitor import Monitor
 from mercer.svm import SVC, SVR
@@ -130,15 +131,23 @@ class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: 
         """The machine of the best candidate, trained on all points; sets all that the search has found."""
         raise NotImplementedError
 
-    def _weighted(self, X: Any, y: NDArray[Any], sample_weight: Any) -> tuple[Any, NDArray[Any], Array | None, Any]:
-        """The points of positive weight with their targets, their weights (None: all one) and their folds."""
+    def _distinct(self, X: Any, y: NDArray[Any], sample_weight: Any) -> tuple[Any, NDArray[Any], Array | None, Any]:
+        """The distinct points of positive weight with their targets, their weights (None: all one) and their folds.
+
+        Copies of a point are in one fold, unless `folds` says otherwise.  A score that takes no weights is asked about
+        all rows as they are.
+        """
         weights = sample_weights(sample_weight, X)
-        if weights is None:
+        if weights is not None:
+            refuse_negative(weights)
+        labels = np.unique(y, return_inverse=True)[1]
+        dealt = np.shape(self.folds) == (len(y),)
+        if dealt:
+            labels = np.column_stack([labels, np.unique(self.folds, return_inverse=True)[1]])
+        rows = repeated_rows.distinct(X, labels, weights, given=not takes_weights(self.scoring))
+        if rows is None:
             return X, y, None, self.folds
-        refuse_negative(weights)
-        kept = np.flatnonzero(weights)
-        folds = np.asarray(self.folds)[kept] if np.shape(self.folds) == (len(y),) else self.folds
-        return X[kept], y[kept], weights[kept], folds
+        return X[rows.first], y[rows.first], rows.weights, np.asarray(self.folds)[rows.first] if dealt else self.folds
 
     def _search(self, data: Data, X: Any, y: Any, epsilon: Any, folds: Any, monitor: Monitor | None) -> None:
         """Find the best candidate; `monitor` stands in for the estimator's own time limit and callbacks."""
@@ -238,20 +247,20 @@ class TunedClassifier(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # s
     def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> Any:
         X, y = arguments.training_data(self, "features", X, y)
         check_classification_targets(y)
-        X, y, counted, folds = self._weighted(X, y, sample_weight)
-        classes, codes = np.unique(y, return_inverse=True)
+        points, labels, counted, folds = self._distinct(X, y, sample_weight)
+        classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise InvalidInput(f"The number of classes has to be greater than one; got {len(classes)} class")
         self.classes_ = classes
-        of_class = class_weights(self.class_weight, classes, y, counted)
+        of_class = class_weights(self.class_weight, classes, labels, counted)
         weights = point_weights(counted, of_class, codes)
         weights = np.ones(len(codes)) if weights is None else weights
-        points = arguments.working_form(X)
+        points = arguments.working_form(points)
         data = Data(
             points, codes.astype(np.intp), None, len(classes), weights, counted, self._logistic, self._learner()
         )
         self._search(data, data.X, y, None, folds, monitor)
-        return self._machine().fit(X, y, sample_weight=counted)
+        return self._machine().fit(X, y, sample_weight=sample_weight)
 
     def decision_function(self, X: Any) -> Array:
         """Decision values of the final machine."""
@@ -268,7 +277,8 @@ class TunedSVC(TunedClassifier):
     kernel : "rbf", whose width is chosen, or a Kernel object: one with sigma="median" has its width chosen, any other
         (and the other names) is taken as it is and only C is chosen.
     C, sigma : values to try; None takes `n_C` and `n_sigma` values that follow from the data (`mercer.selection.grid`).
-    folds : number of folds, classes dealt out evenly, or the fold of each point (n,).
+    folds : number of folds, classes dealt out evenly and copies of a point kept together, or the fold of each point
+        (n,).
     mode : "grid", "random" or "halving" (see `mercer.selection.search`).
     scoring : "accuracy", "balanced_accuracy" or a function of labels' codes 0..k-1 and predicted codes; it gets the
         weights of the points where it has an argument `sample_weight`.
@@ -375,9 +385,9 @@ class TunedSVR(RegressorMixin, TunedMachine):  # type: ignore[misc]  # scikit-le
 
     def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> Any:
         X, y = arguments.training_data(self, "features", X, y, numeric=True)
-        X, y, counted, folds = self._weighted(X, np.ascontiguousarray(y, dtype=np.float64), sample_weight)
-        weights = np.ones(len(y)) if counted is None else counted
-        data = Data(arguments.working_form(X), None, y, 0, weights, counted)
+        points, targets, counted, folds = self._distinct(X, np.ascontiguousarray(y, dtype=np.float64), sample_weight)
+        weights = np.ones(len(targets)) if counted is None else counted
+        data = Data(arguments.working_form(points), None, targets, 0, weights, counted)
         self._search(data, data.X, y, self.epsilon, folds, monitor)
         machine = self._final(epsilon=self.best_params_["epsilon"], **self._machine_options())
-        return machine.fit(X, y, sample_weight=counted)
+        return machine.fit(X, y, sample_weight=sample_weight)
