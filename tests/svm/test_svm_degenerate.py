@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.errors import Infeasible, InvalidInput
+from mercer.errors import Advice, InvalidInput
 from mercer.kernels import Gaussian, Linear
 from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
@@ -106,10 +106,11 @@ def test_singular_matrix_of_rank_one():
     assert machine.objective_ == pytest.approx(linear.objective_, rel=1e-8)
 
 
-def test_nu_beyond_the_smaller_class_is_infeasible():
-    with pytest.raises(Infeasible, match=r"specified nu is infeasible.*\(0, 0\.2\]"):
-        NuSVC(nu=0.5).fit(X, np.repeat([0, 1], [27, 3]))
-    NuSVC(nu=0.2).fit(X, np.repeat([0, 1], [27, 3]))
+def test_nu_beyond_the_smaller_class_is_lowered_to_the_largest_feasible_one():
+    y = np.repeat([0, 1], [27, 3])
+    with pytest.warns(Advice, match=r"nu=0\.5 is infeasible.*\(0, 0\.2\]"):
+        lowered = NuSVC(nu=0.5).fit(X, y)
+    np.testing.assert_array_equal(NuSVC(nu=0.2).fit(X, y).dual_coef_, lowered.dual_coef_)
 
 
 @pytest.mark.parametrize("nu", [1e-3, 1.0])

@@ -7,7 +7,7 @@ counted by its weight; "auto" is 1 / d.
 Weights mean what they say: weight m is m copies of the point, weight zero is leaving it out.  Sample weights and class
 weights multiply; the product scales the box of the point's dual variable, whichever the machine.  Points of weight zero
 are taken out before anything else looks at the data, so that they touch neither the width of the default kernel nor the
-balance of the classes.
+balance of the classes, and copies are merged (`mercer.machine.repeated_rows`).
 """
 
 from numbers import Real

@@ -93,8 +93,7 @@ class LinearProgrammingSVC(ClassifierMixin, LinearProgrammingMachine):  # type: 
     Parameters
     ----------
     C : cost of an error relative to the norm of the coefficients; sample and class weights multiply it.
-    norm : "l1", the sum of absolute coefficients, or "linf", the largest.  With "linf" copies of a point share its
-        coefficient, and a weight is no number of copies.
+    norm : "l1", the sum of absolute coefficients, or "linf", the largest; copies of a point have one coefficient.
     tol : relative duality gap that is certified.
     max_iter : most steps of the simplex method; -1 is no limit.  max_time : seconds for each program.
     class_weight : as in scikit-learn.

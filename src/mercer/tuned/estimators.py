@@ -46,6 +46,7 @@ from mercer.svm import SVC, SVR
 from mercer.svm.decisions import offers_probability
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 HANDED_ON = ("tol", "memory", "precision", "max_iter", "n_jobs")  # parameters of the final machine too
 KERNELS = {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "cosine"}
@@ -131,23 +132,23 @@ class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: 
         """The machine of the best candidate, trained on all points; sets all that the search has found."""
         raise NotImplementedError
 
-    def _distinct(self, X: Any, y: NDArray[Any], sample_weight: Any) -> tuple[Any, NDArray[Any], Array | None, Any]:
-        """The distinct points of positive weight with their targets, their weights (None: all one) and their folds.
+    def _distinct(self, X: Any, labels: NDArray[Any], sample_weight: Any) -> tuple[Any, Index, Array | None, Any]:
+        """The distinct points of positive weight, the row of each, their weights (None: all one) and their folds.
 
-        Copies of a point are in one fold, unless `folds` says otherwise.  A score that takes no weights is asked about
-        all rows as they are.
+        Rows with different `labels`, (n,) or (n, k) numbers, are different points.  Copies of a point are in one fold,
+        unless `folds` says otherwise.  A score that takes no weights is asked about all rows as they are.
         """
         weights = sample_weights(sample_weight, X)
         if weights is not None:
             refuse_negative(weights)
-        labels = np.unique(y, return_inverse=True)[1]
-        dealt = np.shape(self.folds) == (len(y),)
+        n = len(labels)
+        dealt = np.shape(self.folds) == (n,)
         if dealt:
             labels = np.column_stack([labels, np.unique(self.folds, return_inverse=True)[1]])
         rows = repeated_rows.distinct(X, labels, weights, given=not takes_weights(self.scoring))
         if rows is None:
-            return X, y, None, self.folds
-        return X[rows.first], y[rows.first], rows.weights, np.asarray(self.folds)[rows.first] if dealt else self.folds
+            return X, np.arange(n), None, self.folds
+        return X[rows.first], rows.first, rows.weights, np.asarray(self.folds)[rows.first] if dealt else self.folds
 
     def _search(self, data: Data, X: Any, y: Any, epsilon: Any, folds: Any, monitor: Monitor | None) -> None:
         """Find the best candidate; `monitor` stands in for the estimator's own time limit and callbacks."""
@@ -247,7 +248,8 @@ class TunedClassifier(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # s
     def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> Any:
         X, y = arguments.training_data(self, "features", X, y)
         check_classification_targets(y)
-        points, labels, counted, folds = self._distinct(X, y, sample_weight)
+        points, kept, counted, folds = self._distinct(X, np.unique(y, return_inverse=True)[1], sample_weight)
+        labels = y[kept]
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise InvalidInput(f"The number of classes has to be greater than one; got {len(classes)} class")
@@ -385,7 +387,9 @@ class TunedSVR(RegressorMixin, TunedMachine):  # type: ignore[misc]  # scikit-le
 
     def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> Any:
         X, y = arguments.training_data(self, "features", X, y, numeric=True)
-        points, targets, counted, folds = self._distinct(X, np.ascontiguousarray(y, dtype=np.float64), sample_weight)
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        points, kept, counted, folds = self._distinct(X, y, sample_weight)
+        targets = y[kept]
         weights = np.ones(len(targets)) if counted is None else counted
         data = Data(arguments.working_form(points), None, targets, 0, weights, counted)
         self._search(data, data.X, y, self.epsilon, folds, monitor)

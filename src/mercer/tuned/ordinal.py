@@ -277,19 +277,19 @@ class TunedRankSVM(TunedMachine):
 
     def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None, groups: Any = None) -> Any:
         X, y = arguments.training_data(self, "features", X, y, numeric=True)
-        codes = None if groups is None else group_codes(groups, y)
-        X, kept, counted, folds = self._weighted(X, np.arange(len(y)), sample_weight)
-        y = np.asarray(y, dtype=np.float64)[kept]
-        queries = None if codes is None else group_codes(codes[kept], y)
-        values, ranks = np.unique(y, return_inverse=True)
+        codes = group_codes(groups, y)
+        points, kept, counted, folds = self._distinct(X, np.column_stack([y, codes]), sample_weight)
+        targets = np.asarray(y, dtype=np.float64)[kept]
+        queries = None if groups is None else group_codes(codes[kept], targets)
+        values, ranks = np.unique(targets, return_inverse=True)
         if len(values) < 2:
             raise InvalidInput("all targets are equal, so that there is nothing to order: give at least two ranks")
-        weights = np.ones(len(y)) if counted is None else counted
-        points, learner = arguments.working_form(X), OrderLearner(RankSVM(loss=self.loss))
-        data = Data(points, ranks, y, len(values), weights, counted, learner=learner, queries=queries)
+        weights = np.ones(len(targets)) if counted is None else counted
+        points, learner = arguments.working_form(points), OrderLearner(RankSVM(loss=self.loss))
+        data = Data(points, ranks, targets, len(values), weights, counted, learner=learner, queries=queries)
         self._search(data, data.X, y, None, folds, monitor)
         machine = RankSVM(loss=self.loss, **self._machine_options())
-        return machine.fit(X, y, sample_weight=counted, groups=queries)
+        return machine.fit(X, y, sample_weight=sample_weight, groups=groups)
 
     def utility(self, X: Any) -> Array:
         """Values (n,) of the latent function: the higher, the earlier in the order."""
