@@ -249,3 +249,13 @@ def test_queries_keep_equal_documents_apart() -> None:
     weighted = mercer.RankSVM(tol=1e-8).fit(X, ranks, sample_weight=np.full(16, 2.0), groups=queries)
     np.testing.assert_array_equal(together.predict(NEW), weighted.predict(NEW))
     assert len(apart.solution_.coefficients) == 16
+
+
+@pytest.mark.parametrize("machine", [mercer.SVC, mercer.CrammerSingerSVC, mercer.SVR], ids=lambda kind: kind.__name__)
+def test_warm_starts_are_dropped_where_the_order_of_points_changes(machine) -> None:
+    y = TARGETS if machine is mercer.SVR else LABELS
+    times = np.arange(24) % 3 + 1
+    warm = machine(warm_start=True).fit(POINTS, y).fit(POINTS, y, sample_weight=times)
+    np.testing.assert_array_equal(outputs(warm), outputs(machine(warm_start=True).fit(POINTS, y, sample_weight=times)))
+    again = warm.fit(POINTS, y, sample_weight=times)
+    assert np.sum(again.n_iter_) <= np.sum(machine().fit(POINTS, y, sample_weight=times).n_iter_)

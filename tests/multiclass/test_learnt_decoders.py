@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB
 
 from mercer import LSSVC, SVC, Gaussian
 from mercer.errors import NotConverged
-from mercer.multiclass import OutputCode, copies, learnt_decoders
+from mercer.machine import probability
+from mercer.machine.repeated_rows import distinct
+from mercer.multiclass import OutputCode, learnt_decoders
 
 pytestmark = pytest.mark.filterwarnings("ignore::mercer.errors.Advice")
 
@@ -22,25 +23,6 @@ def iris():
     return X[rows], y[rows]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_equal_rows_of_one_class_are_one_point(sparse):
-    X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, -0.0], [1.0, 0.0], [0.0, 2.0]])
-    labels = np.array([0, 1, 0, 1, 1])
-    first, point = copies.distinct(csr_matrix(X) if sparse else X, labels)
-    assert len(first) == 3
-    assert point[0] == point[2]
-    assert point[1] == point[4]
-    assert len({point[0], point[1], point[3]}) == 3
-    assert np.array_equal(labels[first][point], labels)
-
-
-def test_points_that_are_not_numbers_are_their_own():
-    for X in (["a", "a", "b"], np.array([["a"], ["a"], ["b"]])):
-        first, point = copies.distinct(X, np.zeros(3, dtype=np.intp))
-        assert np.array_equal(first, [0, 1, 2])
-        assert np.array_equal(point, [0, 1, 2])
-
-
 def test_copies_share_a_fold_and_neither_order_nor_number_changes_it(iris):
     X, labels = iris
     random = np.random.default_rng(0)
@@ -48,8 +30,9 @@ def test_copies_share_a_fold_and_neither_order_nor_number_changes_it(iris):
     rows = random.permutation(np.repeat(np.arange(len(X)), counts))
     folds = []
     for index in (np.arange(len(X)), rows):
-        first, point = copies.distinct(X[index], labels[index])
-        folds.append(copies.folds(first, point, labels[index], 5, np.random.RandomState(3)))
+        found = distinct(X[index], labels[index], None, ordered=True)
+        dealt = probability.folds(labels[index][found.first], 5, np.random.RandomState(3))
+        folds.append(dealt[found.point(len(index))])
     assert np.array_equal(folds[0][rows], folds[1])
     assert all(np.ptp(np.bincount(folds[0][labels == c], minlength=5)) <= 1 for c in range(3))
 

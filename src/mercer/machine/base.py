@@ -193,6 +193,8 @@ class KernelMachine(KernelEstimator):
         kept, weights = (None, None) if rows is None else (rows.first, rows.weights)
         if weights is not None:
             largest *= float(weights.max())
+        if self.warm_start:
+            self._forget_other_rows(kept)
         self.kernel_ = self._resolved(kind, X if kept is None else arguments.take(X, kept), weights)
         kernel = self.kernel if kind == "function" else self.kernel_
         training = TrainingSet(kind, X, rows, kernel, self._resources(), largest=largest, tol=self.tol, machine=size)
@@ -212,6 +214,13 @@ class KernelMachine(KernelEstimator):
             kind, self.kernel_, training.points, targets, weights, training.resources, row_bytes
         )
         return training if reduction is None else ReducedSet(training, reduction), weights
+
+    def _forget_other_rows(self, kept: Index | None) -> None:
+        """Drop what the last fit left to start from where that was trained on other rows, or in another order."""
+        if not np.array_equal(getattr(self, "_rows", kept), kept):  # type: ignore[arg-type]  # None is equal to None
+            for name in {"solution_", "_previous"} & set(vars(self)):
+                delattr(self, name)
+        self._rows = kept
 
     def _reduction(
         self,
