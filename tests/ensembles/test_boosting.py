@@ -171,9 +171,10 @@ def test_subsets_of_support_vector_machines_come_near_the_whole_machine():
     X, y = data(400)
     new, truth = data(400, seed=1)
     base = SVC(kernel=Gaussian(1.0))
-    boosted = AdaBoost(base, rounds=15, size=0.1, random_state=0).fit(X, y)
-    assert boosted.score(new, truth) >= SVC(kernel=Gaussian(1.0)).fit(X, y).score(new, truth) - 0.03
-    assert boosted.coverage_.size.max() <= 40
+    boosted = [AdaBoost(base, rounds=15, size=0.1, random_state=seed).fit(X, y) for seed in range(4)]
+    scores = [one.score(new, truth) for one in boosted]
+    assert np.mean(scores) >= SVC(kernel=Gaussian(1.0)).fit(X, y).score(new, truth) - 0.03
+    assert all(one.coverage_.size.max() <= 40 for one in boosted)
 
 
 def test_a_perfect_member_ends_boosting():

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from mercer import LSSVC, LSSVR, SVC, Gaussian
 from mercer.ensembles import CoupledEnsemble, sweep_nu
 from mercer.ensembles.coupled_members import COSTS, left_out_errors
-from mercer.errors import BudgetTooSmall, InvalidInput, NotConverged, NotPositiveDefinite
+from mercer.errors import Advice, BudgetTooSmall, InvalidInput, NotConverged, NotPositiveDefinite
 
 KERNEL = Gaussian(sigma=0.8)
 BASE = LSSVR(20.0, kernel=KERNEL)
@@ -203,8 +203,7 @@ def test_every_member_may_have_a_kernel_and_a_C_of_its_own():
 def test_a_member_tunes_itself_by_leave_one_out():
     X, y = curve()
     found = CoupledEnsemble(LSSVR("loo", kernel=Gaussian(sigma="loo")), members=3, nu=0.0, random_state=0).fit(X, y)
-    assert isinstance(found.kernel_, list)
-    for j, one in enumerate(found.kernel_):
+    for j, one in enumerate(found.kernel_ if isinstance(found.kernel_, list) else 3 * [found.kernel_]):
         own = found.parts_ == j
         K = kernel(X[own], X, one.sigma)
         errors = []
@@ -259,6 +258,15 @@ def test_sparse_points_are_taken():
     np.testing.assert_allclose(sparse.predict(sp.csr_array(X)), dense.predict(X), atol=1e-8)
 
 
+def test_there_are_no_more_members_than_points():
+    X, y = curve(6)
+    with pytest.warns(Advice, match="6 distinct points, and so 6 members"):
+        found = CoupledEnsemble(BASE, members=31, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(np.sort(found.parts_), np.arange(6))
+    exact = CoupledEnsemble(BASE, members=6, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(found.predict(X), exact.predict(X))
+
+
 def test_what_cannot_be_coupled_is_refused():
     X, y = curve(30)
     with pytest.raises(InvalidInput, match="LSSVC or LSSVR"):
@@ -271,8 +279,6 @@ def test_what_cannot_be_coupled_is_refused():
         CoupledEnsemble(LSSVR(kernel="precomputed"), members=3).fit(kernel(X, X), y)
     with pytest.raises(InvalidInput, match="graph is one of 2 members"):
         CoupledEnsemble(BASE, members=3, graph=[[0, 1], [1, 0]]).fit(X, y)
-    with pytest.raises(InvalidInput, match="more than the 30 points"):
-        CoupledEnsemble(BASE, members=31).fit(X, y)
     with pytest.raises(InvalidInput, match="positive and finite"):
         CoupledEnsemble(LSSVR(np.inf, kernel=KERNEL), members=3).fit(X, y)
     with pytest.raises(InvalidInput, match="factorised system"):

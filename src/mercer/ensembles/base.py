@@ -66,16 +66,18 @@ class Data:
         """Points at `rows`; of a kernel matrix their rows and columns."""
         return self.X[np.ix_(rows, rows)] if self.kind == "precomputed" else arguments.take(self.X, rows)
 
-    def merged(self) -> "Data":
+    def merged(self, *, ordered: bool = True) -> "Data":
         """The distinct points, copies being one point of their weight, in an order that the rows have no part in.
 
-        A weight of two and two copies are then the same data, whatever is drawn or left out later.
+        A weight of two and two copies are then the same data, whatever is drawn or left out later.  Unless `ordered`,
+        points of equal weight keep their order.
         """
         if self.kind != "features":
             return self
         labels = np.unique(self.y, return_inverse=True)[1]
-        rows = repeated_rows.distinct(self.X, labels, self.weights, ordered=True)
-        assert rows is not None
+        rows = repeated_rows.distinct(self.X, labels, self.weights, ordered=ordered)
+        if rows is None:
+            return self
         first = rows.first
         return Data(
             self.kind,

@@ -88,7 +88,7 @@ class LocalMachines(Ensemble):
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LocalMachines":
         """Train on points X (n, d), dense or CSR, and targets y (n,); `sample_weight` (n,) goes to the machines."""
-        data = self._data(X, y, sample_weight).merged()
+        data = self._data(X, y, sample_weight).merged(ordered=False)
         if data.kind != "features":
             raise InvalidInput("cells are parts of a space of features: a kernel matrix or objects have none")
         if data.weights is not None and not has_fit_parameter(self._first, "sample_weight"):

@@ -35,6 +35,7 @@ from mercer.machine.callbacks import watching
 from mercer.machine.fitted_state import State
 from mercer.machine.outcome import FitPlan, confirmed, warn_if_stopped
 from mercer.machine.prediction import Expansion, Terms
+from mercer.machine.repeated_rows import DistinctRows
 from mercer.machine.training_set import FACTORISING, TrainingSet
 from mercer.resources import Resources
 from mercer.solvers.monitor import Monitor
@@ -266,28 +267,49 @@ class KernelMachine(KernelEstimator):
             return
         self.approximation_ = self.feature_map_ = None
         self._points = X if self._kind == "function" else None
+        rows, everywhere = training.rows, support is None
         points = np.arange(training.n) if support is None else support
-        rows, sizes = training.rows, np.array([len(points)]) if counts is None else np.asarray(counts)
-        if rows is None or (rows.as_given and support is not None):
+        if rows is None or (rows.as_given and not everywhere):
             self.support_ = points if rows is None else rows.first[points]
-            self._show_on(X, support is None, dual, intercept, None if counts is None else sizes)
-            return
+            self._show_on(X, everywhere, dual, intercept, counts)
+        else:
+            self._hand_back(rows, X, points, everywhere, dual, intercept, counts)
+
+    def _hand_back(
+        self,
+        rows: DistinctRows,
+        X: Any,
+        points: Index,
+        everywhere: bool,
+        dual: Matrix,
+        intercept: Vector,
+        counts: NDArray[np.integer[Any]] | None,
+    ) -> None:
+        """Show the coefficients `dual` of distinct `points` as shares of the rows that were given, and keep both."""
+        sizes = np.array([len(points)]) if counts is None else np.asarray(counts)
         classes = np.repeat(np.arange(len(sizes)), sizes)
         self.support_, shares, of = rows.handed_back(points, dual, classes)
         place = np.empty(len(points), dtype=np.intp)
         place[of] = np.arange(len(of))
-        if support is None:  # all rows are shown, those of weight zero without a coefficient
+        if everywhere:  # all rows are shown, those of weight zero without a coefficient
             every = np.zeros((len(shares), self.shape_fit_[0]))
             every[:, self.support_] = shares
             place, shares, self.support_ = self.support_[place], every, np.arange(self.shape_fit_[0])
         shown = None if counts is None else np.bincount(classes[of], minlength=len(sizes))
-        self._show_on(X, support is None, shares, intercept, shown)
+        self._show_on(X, everywhere, shares, intercept, shown)
         self._trained = Terms.at(place, self.support_vectors_, dual, sizes)
 
-    def _show_on(self, X: Any, everywhere: bool, dual: Matrix, intercept: Vector, counts: Index | None) -> None:
+    def _show_on(
+        self,
+        X: Any,
+        everywhere: bool,
+        dual: Matrix,
+        intercept: Vector,
+        counts: NDArray[np.integer[Any]] | None,
+    ) -> None:
         """Store coefficients (rows, n_SV) of rows `support_` of X, perhaps all, so many of each class."""
         if counts is not None:
-            self._n_support = counts.astype(np.int32)
+            self._n_support = np.asarray(counts, dtype=np.int32)
         if self._kind in ("precomputed", "function"):
             self.support_vectors_ = np.empty((0, 0))
         else:
