@@ -279,6 +279,8 @@ def test_what_cannot_be_coupled_is_refused():
         CoupledEnsemble(LSSVR(kernel="precomputed"), members=3).fit(kernel(X, X), y)
     with pytest.raises(InvalidInput, match="graph is one of 2 members"):
         CoupledEnsemble(BASE, members=3, graph=[[0, 1], [1, 0]]).fit(X, y)
+    with pytest.raises(InvalidInput, match="more than the 30 points"):
+        CoupledEnsemble(31 * [BASE], members=31).fit(X, y)
     with pytest.raises(InvalidInput, match="positive and finite"):
         CoupledEnsemble(LSSVR(np.inf, kernel=KERNEL), members=3).fit(X, y)
     with pytest.raises(InvalidInput, match="factorised system"):
