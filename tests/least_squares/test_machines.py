@@ -368,12 +368,16 @@ def test_interpolation_at_infinite_C():
     np.testing.assert_allclose(machine.predict(X), Y, atol=1e-8)
     X[1], Y[1] = X[0], Y[0]
     twice = LSSVR(C=np.inf, kernel=Gaussian(sigma=0.6)).fit(X, Y)
-    np.testing.assert_allclose(twice.predict(X), Y, atol=1e-6)
-    assert twice.solver_.startswith("spectral")
+    np.testing.assert_allclose(twice.predict(X), Y, atol=1e-8)  # copies are one point, and nothing is singular
+    K = Gaussian(sigma=0.6)(X, X)
+    singular = LSSVR(C=np.inf, kernel="precomputed").fit(K, Y)
+    np.testing.assert_allclose(singular.predict(K), Y, atol=1e-6)
+    assert singular.solver_.startswith("spectral")
     with pytest.raises(NotPositiveDefinite):
-        LSSVR(C=np.inf, kernel=Gaussian(sigma=0.6), solver="cholesky").fit(X, Y)
-    with pytest.raises(NotPositiveDefinite, match="lower C"):
-        _ = twice.loo_error_
+        LSSVR(C=np.inf, kernel="precomputed", solver="cholesky").fit(K, Y)
+    for machine in (twice, singular):
+        with pytest.raises(NotPositiveDefinite, match="lower C"):
+            _ = machine.loo_error_
 
 
 def test_duplicates_with_conflicting_targets_average():
