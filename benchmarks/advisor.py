@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--smoke", action="store_true", help="the first problem only, once")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "advisor.md")
+    parser.add_argument("--out", type=Path, help="where the table goes; a smoke run writes none unless told where")
     options = parser.parse_args(arguments)
     tasks = tuning() if options.tuning else fresh()
     with threads.one_blas_thread():
@@ -192,9 +192,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     count = 1 if options.smoke else len(tasks)
     verdict = f"\n\nWithin {WITHIN} times the best on {good} of {count} problems.\n"
     print(verdict)
-    if not options.tuning:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(HEAD.format(repeats=options.repeats, gap=GAP, patience=PATIENCE) + text + verdict)
+    out = options.out or (None if options.smoke else Path(__file__).parent / "results" / "advisor.md")
+    if out is not None and not options.tuning:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(HEAD.format(repeats=options.repeats, gap=GAP, patience=PATIENCE) + text + verdict)
     return 0
 
 
