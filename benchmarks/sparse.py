@@ -76,6 +76,18 @@ def newsgroups(smoke: bool) -> Data:
     return unit_rows(X), np.unique(labels, return_inverse=True)[1]
 
 
+def zero_one(rows: int, width: int, ones: int) -> Any:
+    """Rows of 0 and 1 with so many ones each, on average."""
+
+    def loaded(smoke: bool) -> Data:
+        n, rng = (120 if smoke else rows), np.random.default_rng(0)
+        X = sp.csr_matrix((rng.random((n, width)) < ones / width).astype(np.float64))
+        side = X @ rng.normal(size=width)
+        return X, side + 0.3 * side.std() * rng.normal(size=n) > np.median(side)
+
+    return loaded
+
+
 def stored(name: str) -> Any:
     """A set of the data folder."""
 
@@ -125,6 +137,8 @@ TASKS = [
     task("reuters, linear", stored("reuters-lasvm"), needs_data=True, kernel="linear"),
     task("sector, linear", stored("sector-scale"), needs_data=True, kernel="linear"),
     task("20 newsgroups, linear", newsgroups, needs_data=True, kernel="linear"),
+    task("10000 x 300 of 0 and 1, 10 ones, rbf", zero_one(10_000, 300, 10), kernel="rbf"),
+    task("10000 x 300 of 0 and 1, 30 ones, rbf", zero_one(10_000, 300, 30), kernel="rbf"),
     task("a9a, rbf", stored("a9a"), needs_data=True, kernel="rbf"),
 ]
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from mercer import threads
 from mercer.errors import BudgetTooSmall
 from mercer.gram import Gram, SquaredDistances
-from mercer.gram.compressed import FEW_ROWS, MIRRORED_ROWS, Numbering
+from mercer.gram.column_blocks import TILE
+from mercer.gram.compressed import FEW_ROWS
+from mercer.gram.numbering import Numbering
 from mercer.gram.tiles import Tiles, worth_densifying
 from mercer.kernels import Cosine, Exponential, Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
 
@@ -106,6 +108,43 @@ def test_every_way_through_the_tiles_of_wide_points_equals_dense_algebra(kernel,
     np.testing.assert_allclose(out, K[:, some] @ W, rtol=0, atol=20 * near["atol"])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [Linear(), Gaussian(sigma=9.0)], ids=repr)
+def test_rows_of_one_number_each_have_the_products_of_their_shared_features(kernel, dtype):
+    rng = np.random.default_rng(4)
+    # More entries than a byte counts in the first rows, hardly any in the last, and a level of its own in each.
+    A = (rng.random((300, 620)) < np.linspace(0.8, 0.0, 300)[:, None]) * rng.choice([0.25, 0.5, 1.0, 3.0], (300, 1))
+    X = sp.csr_array(A)
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    assert np.diff(X.indptr).max() > 2 * 255 - 50
+    K, W = kernel(A), rng.normal(size=(300, 2))
+    near = {"rtol": 0, "atol": (1e-12 if dtype is np.float64 else 1e-5) * max(1.0, np.abs(K).max())}
+    tiles = Tiles(kernel.profile, X, dtype=dtype)
+    assert tiles.sparse
+    assert tiles.counted
+    np.testing.assert_allclose(tiles.fill(), K, **near)
+    np.testing.assert_allclose(tiles.fill(slice(5, 90), np.arange(250, 290)), K[5:90, 250:290], **near)
+    np.testing.assert_allclose(tiles.multiply(None, None, W, np.zeros((300, 2))) / 100, K @ W / 100, **near)
+    gram = Gram(kernel, X, storage="streamed", precision=np.dtype(dtype).name)
+    np.testing.assert_allclose(gram @ W / 100, K @ W / 100, **near)
+    exact = gram.exact_dot(np.arange(40), np.arange(3, 200), W[3:200])
+    np.testing.assert_allclose(exact, K[:40, 3:200] @ W[3:200], rtol=0, atol=1e-10 * np.abs(K).max())
+    mixed = X.copy()
+    mixed.data[::3] *= 1.5
+    other = tiles.against(mixed)
+    assert not other.counted
+    # Sums of 500 numbers in turn round more than counts do.
+    near["atol"] *= 1 if dtype is np.float64 else 5
+    np.testing.assert_allclose(other.fill(), kernel(mixed.toarray(), A), **near)
+
+
+def test_exact_products_of_wide_points_equal_dense_algebra():
+    X = documents(300, seed=5)
+    A = on_used_columns(X)[0]
+    gram, v = Gram(Gaussian(sigma=2.0), X, storage="streamed", precision="float32"), np.linspace(-1, 1, 120)
+    np.testing.assert_allclose(gram.exact_dot(None, np.arange(120), v), Gaussian(sigma=2.0)(A, A[:120]) @ v, atol=1e-11)
+
+
 def test_rows_of_many_entries_fill_both_sides_of_the_diagonal():
     X = documents(700, entries=90, seed=3)
     A = on_used_columns(X)[0]
@@ -114,15 +153,16 @@ def test_rows_of_many_entries_fill_both_sides_of_the_diagonal():
     np.testing.assert_allclose(K, K.T, rtol=1e-14)
 
 
-@pytest.mark.parametrize(("n", "workers"), [(50, 1), (180, 1), (330, 2)])
+@pytest.mark.parametrize(("n", "workers"), [(1100, 1), (330, 2), (600, 2)])
 def test_tiles_that_straddle_the_end_of_a_block_are_written_on_both_sides(n, workers):
     X = documents(n, entries=90, seed=n)
     A = on_used_columns(X)[0]
     tiles = Tiles(Linear().profile, X, dtype=np.float64)
     with threads.limit(workers):
-        width = tiles.block_width(-(-n // (4 * workers)))
+        width = tiles.block_width(n if workers == 1 else -(-n // (4 * workers)))
         K = tiles.fill(out=np.full((n, n), np.nan))
-    assert width % MIRRORED_ROWS, "blocks of whole tiles: no tile straddles an end"
+    assert width < n
+    assert width % TILE, "blocks of whole tiles: no tile straddles an end"
     np.testing.assert_allclose(K, A @ A.T, rtol=0, atol=1e-12)
 
 
@@ -138,13 +178,17 @@ def test_points_without_any_entry_are_points_at_the_origin(kernel):
 def test_features_are_numbered_by_how_often_they_occur_and_unknown_ones_left_out():
     for d in (50, WIDE):  # found by a table, and by a search
         X = sp.csr_array((np.ones(6), [7, 9, 7, 3, 7, 9], [0, 2, 4, 6]), shape=(3, d))
-        numbering = Numbering(X)
+        numbering = Numbering(X, 0.5)
         assert numbering.size == 3
         other = sp.csr_array((np.array([1.0, 2.0, 3.0]), [3, 8, 7], [0, 1, 3]), shape=(2, d))
-        rows = numbering.rows(other, other.data)
-        np.testing.assert_array_equal(rows.indptr, [0, 1, 2])
-        np.testing.assert_array_equal(rows.indices, [2, 0])
-        np.testing.assert_array_equal(rows.values, [1.0, 3.0])
+        rows, norms = numbering.rows(other, 2.0, np.float64)
+        np.testing.assert_array_equal(rows.indptr, [0, 1, 3])
+        np.testing.assert_array_equal(rows.heads, [0, 2])  # features 0 and 1 of the new numbers are frequent
+        np.testing.assert_array_equal(rows.ends, [1, 2])
+        np.testing.assert_array_equal(rows.indices, [2, 0, -1])
+        np.testing.assert_array_equal(rows.values, [2.0, 6.0, 4.0])
+        np.testing.assert_array_equal(rows.levels, [2.0, np.nan])
+        np.testing.assert_array_equal(norms, [4.0, 52.0])
 
 
 def test_a_few_full_rows_do_not_turn_the_others_dense():

@@ -11,14 +11,14 @@ handed in by the caller and results handed out to him are his.  For n x m values
     lowrank      (n + m) r s                    2 (n + m) r          rank r
     precomputed  nothing (the caller's array)   2 n m
     mapped       nothing (n m s on disk)        2 n m
-    points       (n + m) (d s + 24)             for kernels in fused tiles; CSR: entries (s + 4) + (n + m) (s + 32) +
+    points       (n + m) (d s + 24)             for kernels in fused tiles; CSR: entries (s + 4) + (n + m) (2 s + 40) +
                                                 16 p for the p features in use, at most d and at most the entries
     tile         rows columns s a thread        rows columns CALLED for kernels evaluated through their own call
     copies       COPIED_VALUES s                where values are copied out of what is stored
 
-CSR points stay compressed unless d <= 16 or more than 0.3 of their entries are stored (`tiles.worth_densifying`): a
-stored entry costs about four times as much as an entry of a dense product, so that the two break even between 0.2 and
-0.3, and in few dimensions the elementwise function outweighs both (benchmarks/results/gram.md).
+CSR points stay compressed unless d <= 16 or more than half of their entries are stored (`tiles.worth_densifying`): a
+stored entry costs up to twice as much as an entry of a dense product, a quarter where all are one number, and in few
+dimensions the elementwise function outweighs both.
 
 Above, G is the number of operations of the elementwise function of the kernel.  A dense matrix of 5000 points in
 float64 takes 2e8 bytes (Hamers 2004, section 1.2.2).
@@ -31,7 +31,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from mercer.errors import BudgetTooSmall, InvalidInput
-from mercer.gram.compressed import MIRRORED_ROWS, OFTEN
+from mercer.gram.column_blocks import LINE, OFTEN_COUNTED, TILE
 from mercer.gram.tiles import SLAB_BYTES, SQUARE, TILE_COLUMNS, TILE_ROWS
 from mercer.resources import show
 
@@ -142,7 +142,7 @@ def points_bytes(task: MatrixTask) -> int:
         return 0
     count = task.n if task.symmetric else task.n + task.m
     if task.entries is not None:
-        return task.entries * (task.itemsize + 4) + (32 + task.itemsize) * count + 16 * features_in_use(task)
+        return task.entries * (task.itemsize + 4) + (40 + 2 * task.itemsize) * count + 16 * features_in_use(task)
     return count * (task.d * task.itemsize + 24)
 
 
@@ -164,11 +164,11 @@ def working_bytes(task: MatrixTask) -> int:
         values = max(TILE_ROWS * min(task.m, TILE_COLUMNS), SQUARE**2 if task.m > SQUARE else 0) + TILE_ROWS * task.d
         return task.workers * values * task.itemsize
     features = features_in_use(task)
-    # No more features stand in the slab than 1 / OFTEN times the entries of a mean row.
+    # A line for each feature in the slab at least, which are no more than 1 / OFTEN_COUNTED times a mean row's entries.
     per_row = task.entries / max(1, task.n if task.symmetric else task.n + task.m)
-    slab = max(SLAB_BYTES, 16 * task.itemsize * min(features, math.ceil(per_row / OFTEN)))
+    slab = max(SLAB_BYTES, LINE * min(features, math.ceil(per_row / OFTEN_COUNTED)))
     lists = 8 * features + (task.itemsize + 2) * task.entries
-    return task.workers * (slab + lists + (4 + MIRRORED_ROWS) * TILE_COLUMNS * task.itemsize) + 8 * (task.n + task.m)
+    return task.workers * (slab + lists + (4 + TILE) * TILE_COLUMNS * task.itemsize) + 8 * (task.n + task.m)
 
 
 def copied_bytes(storage: str, task: MatrixTask) -> int:

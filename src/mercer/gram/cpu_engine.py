@@ -21,7 +21,7 @@ from mercer.gram.points import Index, Points, features, length, pieces, size, ta
 from mercer.gram.rows import RowsOnDemand
 from mercer.gram.tiles import Tiles, worth_densifying
 
-# Features of the points that are copied at a time where values are computed again in float64.
+# Numbers of the points that are copied at a time where values are computed again in float64.
 EXACT_VALUES = 1 << 18
 # Values of a tile of whole rows that stays in a core's cache.
 TILE_VALUES = 1 << 18
@@ -45,17 +45,16 @@ class _PointEngine(Engine):
 
     def multiply_exactly(self, rows: Index, columns: Index, V: NDArray[Any], out: Array) -> None:
         """Add K[rows][:, columns] V to `out` in float64, from copies of a few points at a time."""
-        step = max(1, EXACT_VALUES // features(self.X))
-        top = 0
-        for some_rows in pieces(rows, step):
-            X, height = take(self.X, some_rows), length(some_rows)
-            left = 0
-            for some_columns in pieces(columns, step):
-                width = length(some_columns)
-                values = engine_of(self.kernel, X, take(self.Z, some_columns), np.float64)
+        left = 0
+        for some_columns in pieces(columns, _points_copied(self.Z)):
+            width, top = length(some_columns), 0
+            fixed = engine_of(self.kernel, take(self.Z, some_columns), None, np.float64)
+            for some_rows in pieces(rows, _points_copied(self.X)):
+                height = length(some_rows)
+                values = fixed.against(take(self.X, some_rows))
                 values.multiply(slice(0, height), slice(0, width), V[left : left + width], out[top : top + height])
-                left += width
-            top += height
+                top += height
+            left += width
 
     def sweep(self, W: Array, body: Body, sums: Array, totals: Array) -> None:
         """Add K'R to `sums` and the totals of the body to `totals`, a tile of rows at a time."""
@@ -142,8 +141,10 @@ class FusedEngine(_PointEngine):
         self._tiles = None
 
     def rows_on_demand(self) -> RowsOnDemand | None:
-        """The prepared points, unless they are sparse."""
-        return RowsOnDemand(self.tiles, self.X) if self.symmetric and not self.tiles.sparse else None
+        """The prepared points; where they are sparse, dense copies of few of them."""
+        if not self.symmetric:
+            return None
+        return RowsOnDemand.of(self.kernel, self.X, self.dtype) if self.compressed else RowsOnDemand(self.tiles, self.X)
 
     def fill(self, rows: Index, columns: Index, out: NDArray[Any]) -> None:
         """Write K[rows][:, columns] to `out`."""
@@ -301,6 +302,12 @@ class CalledEngine(_PointEngine):
                 out[top : top + values.shape[0]] += values @ V[left : left + values.shape[1]]
                 left += values.shape[1]
             top += length(some_rows)
+
+
+def _points_copied(X: Points) -> int:
+    """Points that are copied at a time in float64: as many as have EXACT_VALUES numbers, stored ones where CSR."""
+    stored = X.nnz / size(X) if sp.issparse(X) else features(X)
+    return max(1, int(EXACT_VALUES // max(1.0, stored)))
 
 
 def _transient_bytes(X: Points, Z: Points, compressed: bool) -> int:

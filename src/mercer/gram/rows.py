@@ -11,16 +11,19 @@ second + k - middle from there on.
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.compiled import loop
-from mercer.gram.tiles import Tiles
+from mercer.gram.tiles import Tiles, worth_densifying
 from mercer.gram.transform import CODES, LINEAR, transform_row
 
 # Rows on demand are d passes over n points, without BLAS: best for few points of few features.
 MOST_POINTS = 3000
 MOST_FEATURES = 300
 MOST_VALUES = 800_000
+# CSR points of a lower density are better solved from the matrix of their sparse rows than from dense rows on demand.
+LEAST_DENSITY = 0.3
 
 
 class PointColumns(NamedTuple):
@@ -97,11 +100,14 @@ class RowsOnDemand:
 
     @classmethod
     def of(cls, kernel: Any, X: Any, precision: Any) -> Self | None:
-        """Those of the points X (N, d); None where the kernel is no such function or the points stay sparse."""
+        """Those of the points X (N, d); None where the kernel is no such function or they are best kept sparse."""
         if kernel.profile is None or kernel.profile.name not in CODES:
             return None
-        tiles = Tiles(kernel.profile, X, dtype=precision)
-        return None if tiles.sparse else cls(tiles, X)
+        if sp.issparse(X) and not worth_densifying(X):
+            numbers = np.prod(X.shape)
+            if X.nnz <= LEAST_DENSITY * numbers or numbers > MOST_VALUES:
+                return None
+        return cls(Tiles(kernel.profile, X, dtype=precision, dense=True), X)
 
     def suit(self, n: int) -> bool:
         """Whether problems of n of the points are best solved a row at a time, rather than from their matrix."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.compiled import loop
-from mercer.gram.compressed import block_products, clear, lay_out, most_entries
+from mercer.gram.column_blocks import clear, lay_out, padded, tile_products
 from mercer.gram.tile_loops import weighted_sum
 from mercer.gram.tiles import Tiles
 from mercer.gram.transform import LINEAR, transform_row
@@ -92,15 +92,12 @@ def _flush(sums: Any, left: Any, right: Any, out: Any) -> None:
 
 @loop
 def _sparse_symmetric_multiply(
-    indptr: Any,
-    indices: Any,
-    values: Any,
-    a: Any,
+    block: Any,
     points: Any,
+    a: Any,
+    index: Any,
     first: Any,
     step: Any,
-    features: Any,
-    often: Any,
     width: Any,
     W: Any,
     code: Any,
@@ -108,37 +105,34 @@ def _sparse_symmetric_multiply(
     out: Any,
 ) -> None:
     """The same for CSR points: blocks of columns first, first + step, ..., with all rows from there on."""
-    n, k = points.shape[0], W.shape[1]
-    slab = np.zeros((often, width), values.dtype)
-    place = np.zeros((features - often, 2), np.uint32)
-    most = most_entries(indptr, points, width)
-    holders, held = np.empty(most + 1, np.uint16), np.empty(most + 1, values.dtype)
-    row = np.empty(width, values.dtype)
-    offsets = np.zeros(width, values.dtype)
-    above = np.zeros((k, width), values.dtype)
-    sums = np.zeros((k, width), values.dtype)
+    (n, k), height = W.shape, block.tile.shape[0]
+    above = np.zeros((k, padded(width)), points.values.dtype)
+    sums = np.zeros((k, padded(width)), points.values.dtype)
     for left in range(first * width, n, step * width):
         right = min(n, left + width)
-        lay_out(indptr, indices, values, points, left, right, slab, place, holders, held)
+        lay_out(points, a, index, left, right, block)
+        used = padded(right - left)
         above[:] = 0
         for c in range(left, right):
-            offsets[c - left] = a[c]
             for w in range(k):
                 above[w, c - left] = W[c, w]
-        for r in range(left, n):
-            block_products(indptr, indices, values, r, slab, place, holders, held, row)
-            transform_row(code, parameters, row, a[r], offsets)
-            for w in range(k):
-                out[r, w] += weighted_sum(row, above[w])
-            if r >= right:
+        for top in range(left, n, height):
+            bottom = min(n, top + height)
+            tile_products(points, index, top, bottom, block, used)
+            for r in range(top, bottom):
+                row = block.tile[r - top, :used]
+                transform_row(code, parameters, row, a[r], block.offsets[:used])
                 for w in range(k):
-                    weight = W[r, w]
-                    for j in range(width):
-                        sums[w, j] += weight * row[j]
-                if (r - right) % 256 == 255:
-                    _flush(sums, left, right, out)
+                    out[r, w] += weighted_sum(row, above[w])
+                if r >= right:
+                    for w in range(k):
+                        weight = W[r, w]
+                        for j in range(used):
+                            sums[w, j] += weight * row[j]
+            if (top - left) % (8 * height) == 7 * height:
+                _flush(sums, left, right, out)
         _flush(sums, left, right, out)
-        clear(indptr, indices, points, left, right, slab, place)
+        clear(points, index, left, right, block)
 
 
 def multiply(tiles: Tiles, W: NDArray[Any], out: NDArray[np.float64], workers: int) -> None:
@@ -153,14 +147,15 @@ def multiply(tiles: Tiles, W: NDArray[Any], out: NDArray[np.float64], workers: i
             # Several blocks for each thread, since the first ones meet the most rows.
             width = tiles.block_width(max(16, n // (8 * workers)))
             points = np.arange(n, dtype=np.intp)
-            threads.run(
+            tiles.run_sparse(
                 _sparse_symmetric_multiply,
+                points,
+                width,
                 [
-                    (*left.rows, left.a, points, p, workers, *tiles.features, width, W, tiles.code, tiles.parameters,
-                     sums[p])
+                    (left.rows, left.a, points, p, workers, width, W, tiles.code, tiles.parameters, sums[p])
                     for p in range(workers)
                 ],
-            )  # fmt: skip
+            )
         else:
             threads.run(
                 _symmetric_multiply,

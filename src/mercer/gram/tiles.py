@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from mercer import threads
 from mercer.compiled import loop
 from mercer.gram import compressed
-from mercer.gram.compressed import Numbering, Rows
+from mercer.gram.column_blocks import OFTEN, OFTEN_COUNTED, Rooms, lanes_of
+from mercer.gram.numbering import Numbering, Rows, balanced
 from mercer.gram.tile_loops import put, weighted_sum, write_transposed
 from mercer.gram.transform import GAUSSIAN, LINEAR, RATIONAL_QUADRATIC, preparation, transform_row
 from mercer.kernels.profile import Profile
@@ -33,8 +34,12 @@ SLAB_BYTES = 1 << 20
 # Weight vectors of sparse points that are held at a time, and the operations of one kernel value beside its sums.
 WEIGHT_BYTES = 1 << 23
 VALUE_OPERATIONS = 16
-# Sparse rows cost about three times as much for each stored number as dense ones do (measured on two cores).
-DENSE_FROM_DENSITY = 0.3
+# Entries' time that every sparse row takes beside its entries, for its transform, when rows are shared out to threads.
+ROW_ENTRIES = 16
+# Multiplications that are worth handing to another thread, of sparse rows.
+LEAST_WORK = 2_000_000
+# Sparse rows cost up to twice as much for each stored number as dense ones do (measured on two cores).
+DENSE_FROM_DENSITY = 0.5
 
 _NO_INDEX = np.empty(0, dtype=np.intp)
 
@@ -132,7 +137,8 @@ class Points:
     """Data points prepared for one profile: scaled, centred, in the working precision, with half squared norms.
 
     Dense points keep `U` (n, d); sparse points keep their `rows`, on the features of a `numbering`, and their squared
-    `norms` (n,) on all features.  `a` (n,) is |u|^2 / 2, or zero for dot products.
+    `norms` (n,) on all features; `counted` says that the entries of each row are all one number, and `work` (n + 1,)
+    how many entries' time the rows before each one take.  `a` (n,) is |u|^2 / 2, or zero for dot products.
     """
 
     def __init__(
@@ -147,26 +153,15 @@ class Points:
         self.n, self.d = X.shape
         self.sparse = numbering is not None
         if numbering is not None:
-            values = X.data if np.ndim(factor) == 0 and factor == 1.0 else X.data * _of_entries(factor, X)
-            values = values.astype(dtype, copy=False)
-            self.rows: Rows = numbering.rows(X, values)
+            rows, self.norms = numbering.rows(X, factor, dtype)
+            self.rows: Rows = rows
+            self.counted = not np.isnan(rows.levels).any()
+            self.work = rows.indptr + ROW_ENTRIES * np.arange(self.n + 1)
             self.U = np.empty((0, self.d), dtype)
-            self.norms = _row_sums(values.astype(np.float64) ** 2, X.indptr)
         else:
             self.U = _scaled(X, factor, shift, dtype)
             self.norms = _squared_norms(self.U) if distances else np.zeros(0)
         self.a = (0.5 * self.norms if distances else np.zeros(self.n)).astype(dtype)
-
-
-def _of_entries(factor: Any, X: Any) -> Any:
-    """The factor of every stored entry of CSR points."""
-    return factor if np.ndim(factor) == 0 else factor[X.indices]
-
-
-def _row_sums(values: NDArray[np.float64], indptr: NDArray[Any]) -> NDArray[np.float64]:
-    """Sums of the stored values of every row, (n,)."""
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return np.asarray(np.bincount(rows, weights=values, minlength=len(indptr) - 1), dtype=np.float64)
 
 
 def _scaled(X: Any, factor: Any, shift: NDArray[np.float64] | None, dtype: Any) -> NDArray[Any]:
@@ -200,9 +195,14 @@ def worth_densifying(X: Any, Z: Any = None) -> bool:
     return bool(d <= 16 or stored > DENSE_FROM_DENSITY * count * d)
 
 
+def _all_alike(X: Any, weights: Any) -> bool:
+    """Whether all entries of CSR points will be one number, as far as can be seen at a glance."""
+    return bool(np.ndim(weights) == 0 and (X.nnz == 0 or X.data.min() == X.data.max()))
+
+
 def _canonical(X: Any) -> Any:
     """CSR form with sorted indices, each there once; X itself is left as it is."""
-    X = sp.csr_array(X)
+    X = X if sp.issparse(X) and X.format == "csr" else sp.csr_array(X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -212,24 +212,31 @@ def _canonical(X: Any) -> Any:
 class Tiles:
     """Kernel values between X (n, d) and Z (m, d; X itself when None), tile by tile, in float32 or float64.
 
-    Where one of the two is CSR, both are taken in the form that is cheaper for them together.
+    Where one of the two is CSR, both are taken in the form that is cheaper for them together, unless `dense` asks for
+    dense points whatever that costs.
     """
 
-    def __init__(self, profile: Profile, X: Any, Z: Any = None, dtype: Any = np.float32) -> None:
+    def __init__(
+        self, profile: Profile, X: Any, Z: Any = None, dtype: Any = np.float32, *, dense: bool = False
+    ) -> None:
         self.profile = profile
         self.dtype = np.dtype(dtype)
         self.code, factor, self.parameters = preparation(profile)
         distances = GAUSSIAN <= self.code <= RATIONAL_QUADRATIC
         self.distances = distances
         weights: Any = factor if profile.scale is None else factor * np.asarray(profile.scale)
-        self.sparse = (sp.issparse(X) or sp.issparse(Z)) and not worth_densifying(X, Z)
+        self.sparse = not dense and (sp.issparse(X) or sp.issparse(Z)) and not worth_densifying(X, Z)
         X = self._in_form(X)
         Z = None if Z is None else self._in_form(Z)
         shift = None
         if distances and not self.sparse:
             shift = X.mean(axis=0, dtype=np.float64) if X.shape[0] else None
         self._weights, self._shift = weights, shift
-        self._numbering = Numbering(X if Z is None else Z) if self.sparse else None
+        self._numbering = None
+        self._rooms: dict[bool, Rooms] = {}
+        if self.sparse:
+            fixed = X if Z is None else Z
+            self._numbering = Numbering(fixed, OFTEN_COUNTED if _all_alike(fixed, weights) else OFTEN)
         self.left = self._prepare(X)
         self.right = self.left if Z is None else self._prepare(Z)
         self.shape = (self.left.n, self.right.n)
@@ -296,36 +303,52 @@ class Tiles:
         """K[rows][:, columns] of CSR points: by blocks of columns, of the upper half alone where it is symmetric."""
         left, right = self.left, self.right
         row_points, column_points = _explicit(rows, left.n), _explicit(columns, right.n)
-        features, often, block = *self.features, self.block_width(width)
         if count <= compressed.FEW_ROWS:
             threads.run(
                 compressed.fill_few,
                 [
-                    (*left.rows, left.a, row_points, *right.rows, right.a, column_points, start, stop, features,
+                    (left.rows, left.a, row_points, right.rows, right.a, column_points, start, stop, self.features[0],
                      self.code, self.parameters, out)
                     for start, stop in threads.split(width, step=TILE_COLUMNS)
                 ],
             )  # fmt: skip
-        elif rows is columns and left is right and len(left.rows.indices) >= compressed.MIRRORED_FROM * left.n:
-            block = self.block_width(-(-count // (4 * threads.count())))
-            parts = min(threads.count(), -(-count // block))
-            threads.run(
+        elif rows is columns and left is right and self._mirrored:
+            parts = len(self._shares(rows, row_points, width))
+            block = self.block_width(count if parts == 1 else -(-count // (4 * parts)))
+            self.run_sparse(
                 compressed.fill_symmetric,
+                row_points,
+                block,
                 [
-                    (*left.rows, left.a, row_points, part, parts, features, often, block, self.code, self.parameters,
-                     out)
+                    (left.rows, left.a, row_points, part, parts, block, self.code, self.parameters, out)
                     for part in range(parts)
                 ],
-            )  # fmt: skip
+            )
         else:
-            threads.run(
+            block = self.block_width(width)
+            self.run_sparse(
                 compressed.fill,
+                column_points,
+                block,
                 [
-                    (*left.rows, left.a, row_points, start, stop, *right.rows, right.a, column_points, features, often,
-                     block, self.code, self.parameters, out)
-                    for start, stop in threads.split(count)
+                    (left.rows, left.a, row_points, start, stop, right.rows, right.a, column_points, block, self.code,
+                     self.parameters, out)
+                    for start, stop in self._shares(rows, row_points, width)
                 ],
             )  # fmt: skip
+
+    @property
+    def _mirrored(self) -> bool:
+        """Whether a square of CSR points is written from the tiles of one half."""
+        least = compressed.COUNTED_MIRRORED_FROM if self.counted else compressed.MIRRORED_FROM
+        return bool(len(self.left.rows.indices) >= least * self.left.n)
+
+    def _shares(self, rows: Index, row_points: NDArray[np.intp], columns: int) -> list[tuple[int, int]]:
+        """Ranges of the rows of CSR points for the threads, of equal work."""
+        work = self.left.work
+        if rows is not None:
+            work = np.concatenate([[0], np.cumsum(work[row_points + 1] - work[row_points])])
+        return balanced(work, LEAST_WORK // columns)
 
     def multiply(self, rows: Index, columns: Index, W: NDArray[Any], out: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add K[rows][:, columns] @ W to `out`, W (m,) or (m, k); sums over a tile run in the working precision."""
@@ -338,7 +361,7 @@ class Tiles:
         sums = out.reshape(count, -1)
         with threads.one_blas_thread():
             if left.sparse:
-                self._multiply_sparse(_explicit(rows, left.n), _explicit(columns, right.n), weights, sums)
+                self._multiply_sparse(rows, _explicit(columns, right.n), weights, sums)
             else:
                 V, b = _columns(right, columns)
                 threads.run(
@@ -351,12 +374,12 @@ class Tiles:
         return out
 
     def _multiply_sparse(
-        self, rows: NDArray[np.intp], columns: NDArray[np.intp], weights: NDArray[Any], sums: NDArray[np.float64]
+        self, index: Index, columns: NDArray[np.intp], weights: NDArray[Any], sums: NDArray[np.float64]
     ) -> None:
         """The same for CSR points; of the linear kernel through weight vectors, where kernel values are not fewer."""
         left, right = self.left, self.right
-        features, often = self.features
-        ranges = threads.split(len(rows))
+        rows, features = _explicit(index, left.n), self.features[0]
+        ranges = self._shares(index, rows, len(columns))
         entries = len(rows) * len(left.rows.indices) / left.n + len(columns) * len(right.rows.indices) / right.n
         outputs = weights.shape[1]
         if self.code == LINEAR and entries * outputs <= float(len(rows)) * len(columns) * (outputs + VALUE_OPERATIONS):
@@ -364,20 +387,23 @@ class Tiles:
             for first in range(0, weights.shape[1], together):
                 some = weights[:, first : first + together]
                 expansion = np.zeros((features, some.shape[1]))
-                compressed.gather_weights(*right.rows, columns, some, expansion)
+                compressed.gather_weights(right.rows, columns, some, expansion)
                 threads.run(
                     compressed.apply_weights,
                     [
-                        (*left.rows, rows, start, stop, expansion, sums[:, first : first + together])
+                        (left.rows, rows, start, stop, expansion, sums[:, first : first + together])
                         for start, stop in ranges
                     ],
                 )
             return
-        threads.run(
+        width = self.block_width(len(columns))
+        self.run_sparse(
             compressed.multiply,
+            columns,
+            width,
             [
-                (*left.rows, left.a, rows, start, stop, *right.rows, right.a, columns, weights, features, often,
-                 self.block_width(len(columns)), self.code, self.parameters, sums)
+                (left.rows, left.a, rows, start, stop, right.rows, right.a, columns, weights, width, self.code,
+                 self.parameters, sums)
                 for start, stop in ranges
             ],
         )  # fmt: skip
@@ -389,10 +415,31 @@ class Tiles:
         assert numbering is not None
         return numbering.size, numbering.often
 
+    @property
+    def counted(self) -> bool:
+        """Whether products of CSR points are numbers of shared features, times the levels of both points."""
+        return self.left.counted and self.right.counted
+
+    @property
+    def _widest(self) -> int:
+        """The most points in a block of CSR columns: those of a slab of about a core's cache."""
+        itemsize = 1 if self.counted else self.dtype.itemsize
+        lanes = lanes_of(self.counted, self.dtype.itemsize)
+        fitting = SLAB_BYTES // (itemsize * max(1, self.features[1]))
+        return int(min(max(lanes, fitting // lanes * lanes), TILE_COLUMNS))
+
     def block_width(self, columns: int) -> int:
-        """Points in a block of CSR columns: a slab of about a core's cache, a multiple of 16."""
-        fitting = SLAB_BYTES // (self.dtype.itemsize * max(1, self.features[1]))
-        return int(min(max(16, fitting // 16 * 16), TILE_COLUMNS, -(-columns // 16) * 16))
+        """Points in a block of so many CSR columns: all of them, or a share of near equal blocks."""
+        blocks = max(1, -(-columns // self._widest))
+        return min(self._widest, -(-columns // (16 * blocks)) * 16)
+
+    def run_sparse(self, function: Any, columns: NDArray[np.intp], width: int, tasks: list[Any]) -> None:
+        """Call function(room, *task) side by side, each with a room for blocks of `width` of the CSR columns."""
+        rooms = self._rooms.get(self.counted)
+        if rooms is None:
+            rooms = Rooms(self._widest, *self.features, self.counted, self.dtype)
+            self._rooms[self.counted] = rooms
+        rooms.run(function, self.right.rows, columns, width, tasks)
 
 
 def _positions(index: Index, n: int) -> tuple[NDArray[np.intp], int]:
