@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ NOT_BY_NAME = ["numpy", "scipy", "sklearn", "numba", "llvmlite"]
 NOT_BY_FIT = [
     "torch", "matplotlib", "typer", "safetensors", "mercer.cli", "mercer.report", "mercer.models", "mercer.ensembles",
     "mercer.multiclass", "mercer.online", "mercer.ordinal", "mercer.tuned", "mercer.selection", "mercer.data",
+    "mercer.kernels.strings", "mercer.kernels.conditional", "mercer.svm.regression", "mercer.svm.linear_programming",
+    "mercer.solvers.streamed.rectangle", "mercer.solvers.geometric",
 ]  # fmt: skip
 # What Numba loads in order to compile; code that was compiled before runs without it.
 NOT_BY_COMPILED_CODE = ["numba.np.npyimpl", "numba.typed.typeddict", "numba.np.random.generator_core"]
@@ -58,6 +61,28 @@ def first_fits(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]
 def test_the_name_of_the_package_costs_nothing() -> None:
     modules = answer("import json, sys, mercer; print(json.dumps(sorted(sys.modules)))")
     assert not [name for name in NOT_BY_NAME if name in modules]
+
+
+def test_loading_leaves_the_collector_as_it_was() -> None:
+    program = """
+import gc, json
+gc.set_threshold(500, 7, 9)
+from mercer import SVC
+print(json.dumps([gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()]))
+"""
+    assert answer(program) == [True, [500, 7, 9], 0]
+
+
+def test_objects_that_a_program_has_set_aside_stay_there() -> None:
+    program = "import gc, json; gc.freeze(); from mercer import SVC; print(json.dumps(gc.get_freeze_count() > 0))"
+    assert answer(program)
+
+
+def test_steps_on_a_stored_matrix_hold_no_code_that_computes_rows(tmp_path: Path) -> None:
+    several = FIRST_FIT.replace("X[:, 0] + 0.3 * random.normal(size=300) > 0", "random.integers(0, 6, 300)")
+    compiled = answer(several, NUMBA_CACHE_DIR=str(tmp_path))["compiled"]
+    assert sum(name.endswith("quadratic.pair_steps.pair_steps") for name in compiled) == 1
+    assert not [name for name in compiled if name.endswith("gram.rows.fill_row")]
 
 
 def test_a_first_fit_compiles_few_functions(first_fits: list[dict[str, Any]]) -> None:

@@ -7,8 +7,9 @@ Everything here minimises a loss on the data plus a norm in the space of a kerne
 The names below are loaded when they are first used, so that `import mercer` itself stays light.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from mercer.loading import load
 
 if TYPE_CHECKING:
     from mercer import (
@@ -171,9 +172,9 @@ _ROOMS = frozenset(__all__) - _HOME.keys() - {"__version__"}
 def __getattr__(name: str) -> Any:
     """Load a public name from the module that defines it, or a room of the package (PEP 562)."""
     if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+        value = getattr(load(_HOME[name]), name)
     elif name in _ROOMS:
-        value = import_module(f"mercer.{name}")
+        value = load(f"mercer.{name}")
     else:
         raise AttributeError(f"module 'mercer' has no attribute {name!r}")
     globals()[name] = value

@@ -11,7 +11,7 @@ from mercer.gram.mapped import MappedGram
 from mercer.gram.operator import GramOperator
 from mercer.gram.points import Index, Points, check_points, size, take
 from mercer.gram.precomputed import PrecomputedGram, is_symmetric
-from mercer.gram.rows import PointColumns, RowsOnDemand, fill_all, fill_row, no_columns, room_for_rows
+from mercer.gram.rows import PointColumns, RowsOnDemand, fill_all, fill_row, room_for_rows
 from mercer.gram.sparse import SparseGram
 from mercer.gram.streamed import StreamedGram
 from mercer.gram.stretches import StoredStretches, stretches_of
@@ -42,7 +42,6 @@ __all__ = [
     "fill_row",
     "finer",
     "is_symmetric",
-    "no_columns",
     "room_for_rows",
     "size",
     "stretches_of",

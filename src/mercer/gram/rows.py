@@ -36,12 +36,6 @@ class PointColumns(NamedTuple):
 
 
 @loop
-def no_columns(K: Any) -> Any:
-    """The place of columns in a loop that reads the stored matrix K and never computes a row."""
-    return PointColumns(K[:0], K[0, :0], LINEAR, np.empty(0))
-
-
-@loop
 def room_for_rows(columns: Any, n: int) -> Any:
     """An array (n, n) for rows of n local points, not yet filled."""
     return np.empty((n, n), columns.points.dtype)

@@ -26,7 +26,7 @@ from mercer.problems.base import PlainProgram
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.quadratic.decomposition import GroupSums
-from mercer.solvers.quadratic.pair_steps import minimise_pairs
+from mercer.solvers.quadratic.pair_steps import pair_steps
 from mercer.solvers.quadratic.violations import free_gradients, survey
 from mercer.solvers.working_sets import Search
 
@@ -133,7 +133,7 @@ def cost_path(
             biases[c] = biases[c - 1]
             continue
         _begin(lower, upper, low, high, state, F, now, C)
-        steps, violation = minimise_pairs(K, stretches, diagonal, F, state, program, 1, tol, max_steps)
+        steps, violation = pair_steps(K, None, None, stretches, diagonal, F, state, program, 1, tol, max_steps)
         now = C
         for k in range(n):
             total = 0.0

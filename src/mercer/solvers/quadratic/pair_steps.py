@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mercer.compiled import greater, lesser, loop
-from mercer.gram import fill_all, fill_row, no_columns, room_for_rows
+from mercer.gram import fill_all, fill_row, room_for_rows
 from mercer.solvers.quadratic.analytic_step import TINY, least_curvature, pair_length, single_length
 
 # Up to so many points one product for all rows is cheaper than a few rows one by one.
@@ -81,8 +81,8 @@ def _highest_gain(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level
 
 
 @loop
-def _steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any, first: Any) -> Any:
-    """Largest gain, its position, and the largest G_j - level, over the points first, first + 1, ...
+def _steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any) -> Any:
+    """Largest gain, its position, and the largest G_j - level, over a stretch of points.
 
     `row` holds K between the chosen point and these points, `curvature` their K_kk + r_k, `own` that of the chosen one.
     """
@@ -92,11 +92,10 @@ def _steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: An
     best = np.float32(-1.0)
     start = 0
     widest = -NEVER
-    values, offsets, bends = F[first : first + n], offset[first : first + n], curvature[first : first + n]
     for left in range(0, n, CHUNK):
         right = min(n, left + CHUNK)
         gain, wide = _highest_gain(
-            values[left:right], offsets[left:right], row[left:right], bends[left:right], own, level, flat
+            F[left:right], offset[left:right], row[left:right], curvature[left:right], own, level, flat
         )
         widest = max(widest, wide)
         if gain > best:
@@ -105,27 +104,27 @@ def _steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: An
     position = start
     value = np.float32(-1.0)
     for k in range(start, min(n, start + CHUNK)):
-        rise = max(np.float32(values[k] + offsets[k] - level), np.float32(0.0))
-        eta = max(own + bends[k] - np.float32(2.0) * np.float32(row[k]), flat)
+        rise = max(np.float32(F[k] + offset[k] - level), np.float32(0.0))
+        eta = max(own + curvature[k] - np.float32(2.0) * np.float32(row[k]), flat)
         gain = rise * rise / eta
         if gain > value:
             value = gain
             position = k
-    return best, first + position, widest
+    return best, position, widest
 
 
 @loop
-def _shift(F: Any, row: Any, other: Any, amount: float, first: int) -> None:
-    """F[first:] += amount (row - other)."""
+def _shift(F: Any, row: Any, other: Any, amount: float) -> None:
+    """F += amount (row - other); with a first index to add to k this would not run in vector registers."""
     for k in range(row.shape[0]):
-        F[first + k] += amount * (np.float64(row[k]) - np.float64(other[k]))
+        F[k] += amount * (np.float64(row[k]) - np.float64(other[k]))
 
 
 @loop
-def _shift_one(F: Any, row: Any, amount: float, first: int) -> None:
-    """F[first:] += amount row."""
+def _shift_one(F: Any, row: Any, amount: float) -> None:
+    """F += amount row."""
     for k in range(row.shape[0]):
-        F[first + k] += amount * np.float64(row[k])
+        F[k] += amount * np.float64(row[k])
 
 
 @loop
@@ -154,6 +153,14 @@ def _layer(linear: Any, ridge: Any, bound: Any, s: Any, group: Any, g: int, k: i
 
 
 @loop
+def _row(K: Any, columns: Any, stretches: Any, k: Any) -> Any:
+    """The row of local point k: of the stored matrix K, or the k-th where rows are computed from `columns`."""
+    first, middle, second = stretches
+    if columns is None:
+        return K[first + k] if k < middle else K[second + k - middle]
+    return K[k]
+
+
 def minimise_pairs(
     K: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int, tol: float, max_steps: int
 ) -> tuple[int, float]:
@@ -164,8 +171,8 @@ def minimise_pairs(
     the last violation seen.  Ends early, with steps < max_steps and a violation above tol, when rounding lets the
     objective fall no further.
     """
-    known = np.empty(0, np.bool_)
-    return _pair_steps(K, known, no_columns(K), stretches, diagonal, F, s, program, groups, tol, max_steps)
+    # Called from Python as it is: inside another compiled function its code would be optimised once more.
+    return pair_steps(K, None, None, stretches, diagonal, F, s, program, groups, tol, max_steps)
 
 
 @loop
@@ -183,23 +190,26 @@ def minimise_pairs_on_points(
         first, middle, second = stretches
         fill_all(columns, first, middle, second, K)
         known[:] = True
-    return _pair_steps(K, known, columns, stretches, diagonal, F, s, program, groups, tol, max_steps)
+    return pair_steps(K, known, columns, stretches, diagonal, F, s, program, groups, tol, max_steps)
 
 
 @loop
-def _pair_steps(
+def pair_steps(
     K: Any, known: Any, columns: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int,
     tol: float, max_steps: int,
 ) -> tuple[int, float]:  # fmt: skip
-    """Pair steps on rows of K: those of a stored matrix where `known` is empty, else local rows filled on demand."""
+    """Pair steps on rows of K: those of a stored matrix where `columns` is None, else local rows filled on demand.
+
+    What `columns` is None decides is decided when this is compiled: the steps on a stored matrix hold no code that
+    computes rows.
+    """
     first, middle, second = stretches
     linear, ridge, lower, upper, group = program
     n = s.shape[1]
-    lazy = known.shape[0] > 0
     # Points up to `cut` lie in a row from `left` on, the others from `right` on; a row made here is one stretch.
-    cut = n if lazy else middle
-    left = 0 if lazy else first
-    right = second
+    left, cut, right = first, middle, second
+    if columns is not None:
+        left, cut, right = 0, n, n
     rise = np.empty((groups, n))
     fall = np.empty((groups, n))
     curvature = np.empty(n, np.float32)
@@ -224,17 +234,19 @@ def _pair_steps(
             lowest, at = _smallest(F, rise[h])
             if lowest > 0.5 * NEVER:
                 continue
-            if lazy and not known[at]:
+            if columns is not None and not known[at]:
                 fill_row(columns, at, first, middle, second, K[at])
                 known[at] = True
-            row = K[at] if lazy else K[first + at] if at < middle else K[second + at - middle]
+            row = _row(K, columns, stretches, at)
             own = curvature[at]
-            gain, partner, widest = _steepest(F, fall[h], row[left : left + cut], curvature, own, lowest, 0)
+            down = fall[h]
+            near = row[left : left + cut]
+            gain, partner, widest = _steepest(F[:cut], down[:cut], near, curvature[:cut], own, lowest)
             if n > cut:
                 beyond = row[right : right + n - cut]
-                other_gain, other, wide = _steepest(F, fall[h], beyond, curvature, own, lowest, cut)
+                other_gain, other, wide = _steepest(F[cut:], down[cut:], beyond, curvature[cut:], own, lowest)
                 if other_gain > gain:
-                    gain, partner = other_gain, other
+                    gain, partner = other_gain, cut + other
                 widest = max(widest, wide)
             if widest > violation:
                 violation = widest
@@ -243,11 +255,10 @@ def _pair_steps(
             break
         li = _layer(linear, ridge, upper, s, group, g, i, rise[g, i])
         lj = _layer(linear, ridge, lower, s, group, g, j, fall[g, j])
-        if lazy and not known[j]:
+        if columns is not None and not known[j]:
             fill_row(columns, j, first, middle, second, K[j])
             known[j] = True
-        row = K[i] if lazy else K[first + i] if i < middle else K[second + i - middle]
-        other_row = K[j] if lazy else K[first + j] if j < middle else K[second + j - middle]
+        row, other_row = _row(K, columns, stretches, i), _row(K, columns, stretches, j)
         shared = row[left + j] if j < cut else row[right + j - cut]
         bends = diagonal[i] + ridge[li, i] + diagonal[j] + ridge[lj, j]
         eta = max(bends - 2.0 * shared, least_curvature(bends))
@@ -257,9 +268,9 @@ def _pair_steps(
         step = pair_length(slope, bends, shared, room_up, room_down)
         s[li, i] = upper[li, i] if step >= room_up else s[li, i] + step
         s[lj, j] = lower[lj, j] if step >= room_down else s[lj, j] - step
-        _shift(F, row[left : left + cut], other_row[left : left + cut], step, 0)
+        _shift(F[:cut], row[left : left + cut], other_row[left : left + cut], step)
         if n > cut:
-            _shift(F, row[right : right + n - cut], other_row[right : right + n - cut], step, cut)
+            _shift(F[cut:], row[right : right + n - cut], other_row[right : right + n - cut], step)
         _refresh(program, s, rise, fall, i)
         _refresh(program, s, rise, fall, j)
         gained += step * (slope - 0.5 * eta * step)
@@ -305,7 +316,7 @@ def minimise_singles(
         moved = min(max(moved, lower[layer, at]), upper[layer, at])
         if moved == own:
             break
-        _shift_one(F, K[at], moved - s[layer, at], 0)
+        _shift_one(F, K[at], moved - s[layer, at])
         s[layer, at] = moved
         steps += 1
     return steps, violation
