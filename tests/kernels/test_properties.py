@@ -83,7 +83,7 @@ def test_any_storage_type_is_taken(kernel: Kernel) -> None:
 
 @every_kernel
 def test_repr_rebuilds_the_kernel_and_equality_is_by_value(kernel: Kernel) -> None:
-    again = eval(repr(kernel), vars(mercer.kernels).copy())
+    again = eval(repr(kernel), {name: getattr(mercer.kernels, name) for name in mercer.kernels.__all__})
     assert again == kernel
     assert hash(again) == hash(kernel)
     assert type(again) is type(kernel)

@@ -45,7 +45,7 @@ def test_combinations_of_string_kernels_work() -> None:
     np.testing.assert_allclose(kernel.diagonal(strings), np.diag(expected))
     assert set(kernel.derivatives(strings)) == {"left__factor"}
     assert kernel_from_dict(kernel.to_dict()) == kernel
-    assert eval(repr(kernel), vars(mercer.kernels).copy()) == kernel
+    assert eval(repr(kernel), {name: getattr(mercer.kernels, name) for name in mercer.kernels.__all__}) == kernel
 
 
 def test_arrays_of_strings_are_taken_and_other_things_refused() -> None:

@@ -68,3 +68,7 @@ __getattr__ = on_first_use(
         "mercer.kernels.strings": "Spectrum",
     }
 )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

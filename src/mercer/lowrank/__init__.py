@@ -37,3 +37,7 @@ __getattr__ = on_first_use(
         "mercer.solvers.streamed.rectangle_path": "solve_path",
     }
 )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -29,3 +29,7 @@ __getattr__ = on_first_use(
         "mercer.svm.regression": "SVR NuSVR",
     }
 )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
