@@ -27,8 +27,10 @@ class Acceptance(NamedTuple):
         return self.ok
 
 
-def require(acceptance: Acceptance, solver: str = "") -> None:
-    """Raise with the reason, and the solver's name where it is given, where a solver does not take a problem."""
+def require(acceptance: Acceptance, solver: str = "", *, tol: float = 1.0) -> None:
+    """Raise with the reason, and the solver's name where it is given, where a solver does not take problem or `tol`."""
+    if not tol > 0:
+        raise InvalidInput(f"tol must be positive, got {tol}")
     if not acceptance:
         raise InvalidInput(f"{solver} cannot take this problem: {acceptance.reason}" if solver else acceptance.reason)
 
@@ -54,6 +56,19 @@ def variables_of(start: Array | Solution | None, monitor: Monitor) -> Array | No
     """Variables to start from: those given or of an earlier solution, else those of a checkpoint of the monitor."""
     start = monitor.resume() if start is None else start
     return start.variables if isinstance(start, Solution) else start
+
+
+def starting_coefficients(start: Array, shape: tuple[int, ...]) -> Array:
+    """A copy of coefficients to start from, which must be finite and of this shape."""
+    c = np.array(start, dtype=np.float64)
+    if c.shape != shape or not np.isfinite(c).all():
+        raise InvalidInput(f"start must hold finite coefficients of shape {shape}, got an array of shape {c.shape}")
+    return c
+
+
+def step_limit(max_iter: int) -> int:
+    """The bound on the number of steps; -1 is none."""
+    return max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
 
 
 def starting_variables(

@@ -146,6 +146,16 @@ def negligible(level: float, extra: float, gap: float, size: float, tol: float) 
     return level <= LEAST_ACCURACY * tol and extra <= max(LEAST_SHARE * gap, LEAST_GAP * tol * size)
 
 
+def coarse(gram: Any) -> bool:
+    """Whether the values of an operator are not in float64, but can be had so."""
+    return getattr(gram, "dtype", np.float64) != np.float64 and hasattr(gram, "exact_dot")
+
+
+def exact_product(gram: Any, V: NDArray[np.float64]) -> NDArray[np.float64]:
+    """K V for V (n,) or (n, k), with every value in float64 where the operator can give it."""
+    return np.asarray(gram.exact_dot(None, None, V) if coarse(gram) else gram.dot(V), dtype=np.float64)
+
+
 def recomputed(gram: Any, coefficients: Vector) -> Vector:
     """f0 = K c (n,) with all values computed in float64."""
     support = np.flatnonzero(coefficients)
@@ -156,7 +166,6 @@ def certified(problem: Problem, s: Vector, h: Vector | None = None) -> Certifica
     """The certificate at s (N,), with K c computed in float64 and what its own rounding may be off by."""
     program = problem.program()
     c, gram = program.coefficients(s), program.gram
-    coarse = getattr(gram, "dtype", np.float64) != np.float64 and hasattr(gram, "exact_dot")
-    f0 = recomputed(gram, c) if coarse else None
+    f0 = recomputed(gram, c) if coarse(gram) else None
     doubt = predicted(c, np.asarray(gram.diagonal(), dtype=np.float64), inside(program, s))
     return problem.certificate(s, f0, h, aim=SCALED_FROM, uncertainty=doubt)

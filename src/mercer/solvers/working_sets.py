@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mercer.gram import finer
 from mercer.problems.certificate import SCALED_FROM, Certificate, Uncertainty
+from mercer.solvers.contract import step_limit
 from mercer.solvers.monitor import SILENT, Monitor
 from mercer.solvers.solution import Record, Solution, Stopped
 from mercer.solvers.verification import negligible
@@ -175,7 +176,7 @@ class Search:
         while not self._confirmed(stopped):
             if self.exact_at == self.steps:  # what was noise may be progress from exact values
                 self.patience = Patience(self.strategy.gram.dtype)
-            stopped = self._search(_limit(max_iter))
+            stopped = self._search(step_limit(max_iter))
         solution = self.solution(stopped)
         if self.monitor.has_callbacks and self.monitor.stopped is None:
             last = solution.history[-1]
@@ -188,7 +189,7 @@ class Search:
         """Rounds until the outputs, as they are, say that nothing is left to do: no certificate is made."""
         self.fixed = working_set
         self.size = working_set or (self.strategy.n if self.strategy.at_once() else WORKING_SET)
-        return self._search(_limit(max_iter))
+        return self._search(step_limit(max_iter))
 
     def _search(self, limit: int) -> Stopped:
         """Rounds until the outputs, as they are, say that nothing is left to do."""
@@ -396,11 +397,6 @@ class Search:
                 **strategy.facts(),
             },
         )
-
-
-def _limit(max_iter: int) -> int:
-    """The bound on the number of steps; -1 is none."""
-    return max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
 
 
 class Patience:

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
-from mercer.errors import InvalidInput
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
@@ -262,9 +261,7 @@ def descend(
     **options: Any,
 ) -> Solution:
     """Run a method to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given."""
-    if not tol > 0:
-        raise InvalidInput(f"tol must be positive, got {tol}")
-    require(accepts(problem), name)
+    require(accepts(problem), name, tol=tol)
     whole = problem if isinstance(problem, Problem) else PlainProgram(problem)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():

@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from mercer import dense, threads
-from mercer.errors import InvalidInput
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import SCALED_FROM, Certificate
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.contract import Acceptance, require, starting_variables
+from mercer.solvers.contract import Acceptance, require, starting_variables, step_limit
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic.analytic_step import pair_length
 from mercer.solvers.solution import Record, Solution, Stopped
@@ -65,9 +64,7 @@ def solve(
     max_iter: int = -1,
 ) -> Solution:
     """Solve to a violation 2 v of at most `tol`, or to a relative gap of `gap_tol` where that is given."""
-    if not tol > 0:
-        raise InvalidInput(f"tol must be positive, got {tol}")
-    require(accepts(problem), NAME)
+    require(accepts(problem), NAME, tol=tol)
     whole = problem if isinstance(problem, Problem) else PlainProgram(problem)
     with listening(monitor) as listener, threads.one_blas_thread():
         first = starting_variables(whole.program(), start, monitor)
@@ -99,7 +96,7 @@ class Tuples:
 
     def run(self, tol: float, gap_tol: float | None, max_iter: int) -> Solution:
         """Steps until the violation, or the gap, is small enough at outputs computed in float64."""
-        limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
+        limit = step_limit(max_iter)
         self.aim = SCALED_FROM if gap_tol is None else gap_tol
         while True:
             direction = self.steepest()

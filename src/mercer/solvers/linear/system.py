@@ -33,6 +33,7 @@ from mercer.problems.least_squares import LeastSquares, certify
 from mercer.solvers.linear.bordered import eliminate, project
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
+from mercer.solvers.verification import coarse
 
 Array = NDArray[np.float64]
 
@@ -232,7 +233,7 @@ class LinearSystem:
         """
         whole = self.expand(c)
         gram: Any = self.problem.gram
-        if getattr(gram, "dtype", np.float64) != np.float64 and hasattr(gram, "exact_dot"):
+        if coarse(gram):
             values = self.problem.values(whole, gram.exact_dot(None, None, whole))
             certificate = certify(c, self.take(values), self.Y, self.Phi, self.weights, self.problem.C)
             if stopped == "converged" and not certificate.relative_gap <= WIDE_OPEN:

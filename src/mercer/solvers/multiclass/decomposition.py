@@ -32,7 +32,7 @@ from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.multiclass.class_balance import balanced
 from mercer.solvers.multiclass.steps import gather, minimise_points, survey
 from mercer.solvers.solution import Solution
-from mercer.solvers.verification import predicted
+from mercer.solvers.verification import coarse, exact_product, predicted
 from mercer.solvers.working_sets import INNER, LARGEST_WORKING_SET, WHOLE, Search
 
 Array = NDArray[np.float64]
@@ -75,13 +75,11 @@ def solve(
     again: the look costs k values for each point, a step only as many as there are classes that change, two or three.
     Values of a Bredensteiner-Bennett problem, which is solved as Weston-Watkins', are those of its own objective.
     """
-    if not tol > 0:
-        raise InvalidInput(f"tol must be positive, got {tol}")
     if not 0.0 < greed <= 1.0:
         raise InvalidInput(f"greed must lie in (0, 1], got {greed}")
     if threshold not in ("sort", "fixed point"):
         raise InvalidInput(f'threshold must be "sort" or "fixed point", got {threshold!r}')
-    require(accepts(problem), "decomposition")
+    require(accepts(problem), "decomposition", tol=tol)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():
         variables = variables_of(start, listener)
@@ -96,10 +94,10 @@ def _centred(gram: Any) -> tuple[Any, Array]:
     A free bias takes up the shift: for sums of zero the outputs differ by the mean row times c alone.  Points far from
     the origin, which are all alike to the steps, converge only then.
     """
-    if gram.dtype == np.float64 or not hasattr(gram, "exact_dot"):
-        K = np.array(gram.block(None, None), dtype=np.float64)
+    if coarse(gram):
+        K = exact_product(gram, np.eye(gram.shape[0]))
     else:
-        K = np.asarray(gram.exact_dot(None, None, np.eye(gram.shape[0])))
+        K = np.array(gram.block(None, None), dtype=np.float64)
     mean = K.mean(axis=0)
     K -= mean[:, None]
     K -= mean[None]

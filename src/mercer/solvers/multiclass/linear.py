@@ -17,11 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput
 from mercer.kernels.distances import used_columns
 from mercer.problems.certificate import converged
 from mercer.problems.multiclass import BredensteinerBennett, MulticlassProblem
-from mercer.solvers.contract import Acceptance, require, variables_of
+from mercer.solvers.contract import Acceptance, require, step_limit, variables_of
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.multiclass import decomposition
 from mercer.solvers.multiclass.class_balance import balanced
@@ -70,9 +69,7 @@ def solve(
 
     The weight vectors (k, d) are among the details of the solution, unless sparse points leave most columns empty.
     """
-    if not tol > 0:
-        raise InvalidInput(f"tol must be positive, got {tol}")
-    require(accepts(problem), "the linear solver")
+    require(accepts(problem), "the linear solver", tol=tol)
     listener = listening(monitor)
     with listener:
         variables = variables_of(start, listener)
@@ -134,7 +131,7 @@ class LinearSearch:
 
     def run(self, max_iter: int) -> Solution:
         """Passes until convergence, a limit or an interruption."""
-        limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
+        limit = step_limit(max_iter)
         return self.solution(self._passes(limit))
 
     def _passes(self, limit: int) -> Stopped:

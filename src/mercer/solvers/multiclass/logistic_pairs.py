@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from mercer.compiled import exact_loop
-from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate, converged
 from mercer.problems.multinomial import MultinomialLogistic
-from mercer.solvers.contract import Acceptance, require, variables_of
+from mercer.solvers.contract import Acceptance, require, starting_coefficients, step_limit, variables_of
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 
@@ -71,9 +70,7 @@ def solve(
     `start`: coefficients (n, 2) or an earlier solution.
     """
     wanted = tol if gap_tol is None else gap_tol
-    if not wanted > 0:
-        raise InvalidInput(f"tol must be positive, got {wanted}")
-    require(accepts(problem), NAME)
+    require(accepts(problem), NAME, tol=wanted)
     listener = listening(monitor)
     with listener:
         return _Pairs(problem, variables_of(start, listener)).run(wanted, max_iter, listener)
@@ -172,9 +169,7 @@ class _Pairs:
 
     def _given(self, start: Array) -> Array:
         """The start drawn a little inside the box, and towards the first one until the sum is zero again."""
-        if np.shape(start) != (self.problem.n, 2) or not np.isfinite(start).all():
-            raise InvalidInput(f"start must hold finite coefficients of shape {(self.problem.n, 2)}")
-        s = 2.0 * np.asarray(start, dtype=np.float64)[self.used, 1]
+        s = 2.0 * starting_coefficients(start, (self.problem.n, 2))[self.used, 1]
         t = np.clip(self.y * s / self.C, 1e-6, 1.0 - 1e-6)
         s = self.y * t * self.C
         excess = float(s.sum())
@@ -207,7 +202,7 @@ class _Pairs:
 
     def run(self, tol: float, max_iter: int, monitor: Monitor) -> Solution:
         """Pair steps until the gap of the primal problem is small, a limit or an interruption."""
-        limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
+        limit = step_limit(max_iter)
         iterations, waited, best = 0, 0, math.inf
         spread = 1e-2 * float(np.abs(self.H - self.H.mean()).max()) or 1e-6
         while True:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import InvalidInput
 from mercer.problems.certificate import converged
 from mercer.problems.normed_pairs import NormedPairs
 from mercer.problems.ranking import RankedPairs
-from mercer.solvers.contract import Acceptance, require, variables_of
+from mercer.solvers.contract import Acceptance, require, starting_coefficients, step_limit, variables_of
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.ordinal.planes import NormPlanes, Planes, QuadraticPlanes
 from mercer.solvers.solution import Solution, Stopped
+from mercer.solvers.verification import exact_product
 
 Vector = NDArray[np.float64]
 
@@ -49,9 +49,7 @@ def solve(
 
     `start`: coefficients (n,) or an earlier solution, whose tangent is the first plane.
     """
-    if not tol > 0:
-        raise InvalidInput(f"tol must be positive, got {tol}")
-    require(accepts(problem), NAME)
+    require(accepts(problem), NAME, tol=tol)
     listener = listening(monitor)
     with listener:
         return CuttingPlanes(problem, tol, variables_of(start, listener), listener).run(max_iter)
@@ -63,29 +61,22 @@ class CuttingPlanes:
     def __init__(self, problem: RankedPairs | NormedPairs, tol: float, start: Vector | None, monitor: Monitor) -> None:
         self.problem, self.tol, self.monitor = problem, tol, monitor
         n = problem.n
-        if start is not None and (np.shape(start) != (n,) or not np.isfinite(start).all()):
-            raise InvalidInput(f"start must hold {n} finite coefficients, got an array of shape {np.shape(start)}")
         self.began = time.perf_counter()
         self.normed = isinstance(problem, NormedPairs)
         self.planes: Planes = NormPlanes(problem) if isinstance(problem, NormedPairs) else QuadraticPlanes(n)
         self.made = 0
-        self.c = np.zeros(n) if start is None else np.array(start, dtype=np.float64)
+        self.c = np.zeros(n) if start is None else starting_coefficients(start, (n,))
         self.f = self._times(self.c)
         self.best = (self.c, self.f)
         self.primal, self.dual = np.inf, 0.0
 
     def _times(self, v: Vector) -> Vector:
         """K v, with every value in float64."""
-        gram: Any = self.problem.gram
-        if not v.any():
-            return np.zeros(self.problem.n)
-        if gram.dtype != np.float64 and hasattr(gram, "exact_dot"):
-            return np.asarray(gram.exact_dot(None, None, v))
-        return np.asarray(gram.dot(v), dtype=np.float64)
+        return exact_product(self.problem.gram, v) if v.any() else np.zeros(self.problem.n)
 
     def run(self, max_iter: int) -> Solution:
         """Planes until convergence, a limit or an interruption."""
-        limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
+        limit = step_limit(max_iter)
         waited, lowest = 0, np.inf
         while True:
             loss, slope = self.problem.tangent(self.f)

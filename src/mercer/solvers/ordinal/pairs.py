@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
-from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.ranking import RankedPairs
 from mercer.resources import available, show
-from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.contract import Acceptance, require, starting_coefficients
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.ordinal.pair_steps import begin, minimise, survey
 from mercer.solvers.solution import Solution
@@ -69,9 +68,7 @@ def solve(
     `start`: coefficients (n,) or an earlier solution, of this or of Newton's method.  `working_set` fixes the number of
     points worked on at a time.
     """
-    if not tol > 0:
-        raise InvalidInput(f"tol must be positive, got {tol}")
-    require(accepts(problem), NAME)
+    require(accepts(problem), NAME, tol=tol)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():
         given = listener.resume() if start is None else start
@@ -101,11 +98,7 @@ class PairVariables:
         self.psi, self.inside = np.empty(self.n), np.empty(self.n, dtype=np.bool_)
         self.primal = self.gap = self.violation = np.inf
         if start is not None:
-            if np.shape(start) != (self.n,) or not np.isfinite(start).all():
-                raise InvalidInput(
-                    f"start must hold {self.n} finite coefficients, got an array of shape {np.shape(start)}"
-                )
-            self.c = np.array(start, dtype=np.float64)
+            self.c = starting_coefficients(start, (self.n,))
             begin(self._values(), self.order, self.w, problem.C, self.squared, width, self.alpha)
         self.recompute()
 

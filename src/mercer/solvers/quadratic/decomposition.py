@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
-from mercer.errors import InvalidInput
 from mercer.gram import GramOperator, RowsOnDemand, stretches_of
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Certificate, Uncertainty
@@ -70,9 +69,7 @@ def solve(
     time.  The solution's details hold f0 = K c at the training points, the violation, the number of rounds and of
     kernel values computed.
     """
-    if not tol > 0:
-        raise InvalidInput(f"tol must be positive, got {tol}")
-    require(accepts(problem), NAME)
+    require(accepts(problem), NAME, tol=tol)
     whole = problem if isinstance(problem, Problem) else PlainProgram(problem)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():

@@ -58,9 +58,7 @@ def solve(
 
     The coefficients (N, k) are those of the expansion, the tables (P, k, k) of the edges are the multiplier "tables".
     """
-    if not tol > 0:
-        raise InvalidInput(f"tol must be positive, got {tol}")
-    require(accepts(problem), NAME)
+    require(accepts(problem), NAME, tol=tol)
     listener = listening(monitor)
     with listener:
         return _Search(problem, variables_of(start, listener), seed).run(tol, listener, max_iter)
