@@ -42,9 +42,7 @@ class PrimalNewton:
     bias_weight = 1.0
     """Of the rows of biases in the preconditioner."""
 
-    def __init__(
-        self, problem: Any, shape: tuple[int, ...], tol: float, start: Array | None, monitor: Monitor
-    ) -> None:
+    def __init__(self, problem: Any, shape: tuple[int, ...], tol: float, start: Array | None, monitor: Monitor) -> None:
         self.problem, self.tol, self.monitor = problem, tol, monitor
         self.c = np.zeros(shape) if start is None else starting_coefficients(start, shape)
         self.began = time.perf_counter()
@@ -138,8 +136,8 @@ class PrimalNewton:
     def falling_rate(self, slope: float, straight: float, bent: float, gain: Callable[[float], float]) -> float:
         """The first of 1, 1/2, 1/4, ... that lowers the objective enough; 0 if none does.
 
-        The objective begins with `slope` along a step; its square changes by rate straight + rate^2 bent / 2, its losses
-        by gain(rate).
+        The objective begins with `slope` along a step; its square changes by rate straight + rate^2 bent / 2, and its
+        losses by gain(rate).
         """
         rate = 1.0
         while rate > SHORTEST:

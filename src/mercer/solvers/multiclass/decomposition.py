@@ -31,19 +31,16 @@ from mercer.solvers.contract import Acceptance, require, variables_of
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.multiclass.class_balance import balanced
 from mercer.solvers.multiclass.steps import gather, minimise_points, survey
+from mercer.solvers.point_blocks import GREED, PointBlocks
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import coarse, exact_product, predicted
-from mercer.solvers.working_sets import INNER, LARGEST_WORKING_SET, WHOLE, Search
+from mercer.solvers.working_sets import LARGEST_WORKING_SET, WHOLE, Search
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 # Lee-Lin-Wahba's steps are many, most points are free, and larger sets cost each step more than they save in rounds.
 LARGEST_OF_LEE_LIN_WAHBA = 1536
-# Points within this factor of the worst are stepped on before violations are looked at again.
-GREED = 0.5
-# So many of the worst points are in every working set.
-WORST = 32
 TINY = 1e-12
 
 
@@ -105,18 +102,15 @@ def _centred(gram: Any) -> tuple[Any, Array]:
     return Gram(Precomputed(), 0.5 * (K + K.T)), mean
 
 
-class AllClasses:
+class AllClasses(PointBlocks):
     """Variables a (n, k), coefficients c (n, k), bias b (k,) and the outputs F = (K + constant) c + b (n, k)."""
-
-    finishes = False
-    exact = True
 
     def __init__(
         self, problem: MulticlassProblem, tol: float, start: Array | None, fixed_point: bool, greed: float
     ) -> None:
         self.problem, self.name, self.tol = problem, problem.name, tol
         self.fixed_point, self.greed = fixed_point, greed
-        self.n, self.k = problem.n, problem.k
+        self.k = problem.k
         self.largest_set = LARGEST_OF_LEE_LIN_WAHBA if problem.code == LEE_LIN_WAHBA else LARGEST_WORKING_SET
         self.has_bias = problem.bias == "free"
         mean: Array | None = None
@@ -124,24 +118,20 @@ class AllClasses:
         if self.has_bias and problem.n <= WHOLE:
             gram, mean = _centred(gram)
         self.mean = mean
-        self.use(gram)
+        super().__init__(problem.n, gram)
         diagonal = np.asarray(gram.diagonal(), dtype=np.float64)
         size = float(diagonal.mean())
         self.constant = size if self.has_bias and size > 0 else 1.0 if self.has_bias else problem.constant
         self.diagonal = np.maximum(diagonal + self.constant, TINY * max(size, 1e-300))
-        self.kernel_values = 0
         self.a = problem.feasible(np.zeros((self.n, self.k)) if start is None else start)
         self.b = np.zeros(self.k)
-        self.psi = np.empty(self.n)
-        self.primal = self.gap = self.violation = np.inf
         self.recompute()
 
     def use(self, gram: Any) -> None:
         """Go on with another operator for the same values."""
-        self.gram = gram
+        super().use(gram)
         held = gram.held_values() if isinstance(gram, GramOperator) else None
         self.held: NDArray[Any] | None = held if isinstance(held, np.ndarray) else None
-        self.matrix: Any = None
 
     # Outputs ---------------------------------------------------------------------------------------------------
 
@@ -152,10 +142,8 @@ class AllClasses:
         points = np.flatnonzero(self.c.any(axis=1))
         if points.size:
             part = np.ascontiguousarray(self.c[points])
-            exact = hasattr(self.gram, "exact_dot")
-            self.F += self.gram.exact_dot(None, points, part) if exact else self.gram.columns_dot(points, part)
+            self.F += self.exact_columns(points, part)
             self.F += self.constant * part.sum(axis=0)
-            self.kernel_values += self.n * points.size
 
     def _add(self, points: Index, change: Array) -> None:
         """F += (K + constant)[:, points] change[points]; change is (n, k)."""
@@ -203,37 +191,12 @@ class AllClasses:
         self.primal = 0.5 * (product - missing) + loss
         self.gap = gap + abs(missing)
 
-    def violators(self) -> Index:
-        """Points whose violation a set would not leave."""
-        return np.flatnonzero(self.psi > INNER * INNER * self.violation)
-
-    def worst(self) -> Index:
-        """The points of largest violation."""
-        count = min(WORST, self.n)
-        return np.argpartition(self.psi, -count)[-count:]
-
     def free(self, points: Index) -> NDArray[np.bool_]:
         """Which points have a variable strictly inside its bounds."""
         a = self.a[points]
         return np.asarray(((a > 0) & (a < self.problem.box[points][:, None])).any(axis=1))
 
-    def distances(self) -> tuple[float, ...]:
-        """Violation and gap."""
-        return self.violation, self.gap
-
-    def objective(self) -> float:
-        """Minus the dual value."""
-        return self.gap - self.primal
-
     # Steps -----------------------------------------------------------------------------------------------------
-
-    def at_once(self) -> bool:
-        """Few points."""
-        return self.n <= WHOLE
-
-    def fits_whole(self) -> bool:
-        """Sets grow until they hold all points."""
-        return False
 
     def solve(self, W: Index | None, tol: float, most: int) -> tuple[int, float]:
         """Optimise the variables of W and carry the change to all points."""
@@ -253,12 +216,9 @@ class AllClasses:
 
     def _solve_all(self, tol: float, most: int) -> tuple[int, float]:
         """The same with all points in the set, whose matrix is formed once."""
-        if self.matrix is None:
-            self.matrix = np.ascontiguousarray(self.gram.block(None, None))
-            self.kernel_values += self.n * self.n
         y = self.problem.y
         G = self._own_outputs(self.F, y)
-        outcome = self._minimise(self.matrix, G, self.a, slice(None), tol, most)
+        outcome = self._minimise(self.whole_matrix(), G, self.a, slice(None), tol, most)
         self.F = np.ascontiguousarray(G.T)
         if self.problem.code == CRAMMER_SINGER:
             self.F[np.arange(self.n), y] += self.problem.margin
@@ -307,10 +267,6 @@ class AllClasses:
     def predicted(self, steps: int, dtype: Any) -> Uncertainty:
         """What rounding lets one expect."""
         return predicted(self.c, self.diagonal - self.constant, np.ones(self.n, dtype=bool), steps, dtype)
-
-    def sampled(self, seed: int) -> None:
-        """None: values in float32 are always computed again."""
-        return None
 
     def coefficients(self) -> Array:
         """Coefficients c (n, k)."""

@@ -26,9 +26,10 @@ from mercer.resources import available, show
 from mercer.solvers.contract import Acceptance, require, starting_coefficients
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.ordinal.pair_steps import begin, minimise, survey
+from mercer.solvers.point_blocks import GREED, PointBlocks
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import predicted
-from mercer.solvers.working_sets import INNER, WHOLE, Search
+from mercer.solvers.working_sets import Search
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -36,8 +37,6 @@ Index = NDArray[np.intp]
 NAME = "pair working sets"
 SHARE = 0.5  # of the free memory that variables and matrix may take
 BYTES = 16  # for each pair of points
-GREED = 0.5  # pairs within this factor of the worst are stepped on
-WORST = 32  # points of largest violation in every working set
 LARGEST_SET = 1024
 WIDTH = 1.0  # of the quadratic piece that the first variables are the slopes of
 
@@ -78,44 +77,30 @@ def solve(
         return search.run(max_iter, working_set)
 
 
-class PairVariables:
+class PairVariables(PointBlocks):
     """Variables alpha (n, n), coefficients c (n,) and values f = K c (n,)."""
 
-    finishes = False
-    exact = True
     name = NAME
     largest_set = LARGEST_SET
 
     def __init__(self, problem: RankedPairs, start: Array | None, width: float) -> None:
-        self.problem, self.n = problem, problem.n
+        super().__init__(problem.n, problem.gram)
+        self.problem = problem
         self.squared = problem.loss == "squared_hinge"
         self.order = np.column_stack((problem.queries, problem.ranks))
         self.w = np.ascontiguousarray(problem.w)
-        self.use(problem.gram)
         self.diagonal = np.asarray(self.gram.diagonal(), dtype=np.float64)
-        self.kernel_values = 0
         self.alpha = np.zeros((self.n, self.n))
-        self.psi, self.inside = np.empty(self.n), np.empty(self.n, dtype=np.bool_)
-        self.primal = self.gap = self.violation = np.inf
+        self.inside = np.empty(self.n, dtype=np.bool_)
         if start is not None:
             self.c = starting_coefficients(start, (self.n,))
             begin(self._values(), self.order, self.w, problem.C, self.squared, width, self.alpha)
         self.recompute()
 
-    def use(self, gram: Any) -> None:
-        """Go on with another operator for the same values."""
-        self.gram = gram
-        self.matrix: Any = None
-
     def _values(self) -> Array:
         """K c (n,) in float64."""
         points = np.flatnonzero(self.c)
-        if not points.size:
-            return np.zeros(self.n)
-        self.kernel_values += self.n * points.size
-        exact = hasattr(self.gram, "exact_dot")
-        product = self.gram.exact_dot if exact else lambda rows, columns, v: self.gram.columns_dot(columns, v)
-        return np.asarray(product(None, points, self.c[points]), dtype=np.float64)
+        return self.exact_columns(points, self.c[points]) if points.size else np.zeros(self.n)
 
     def recompute(self) -> None:
         """Coefficients and values from the variables, in float64."""
@@ -134,44 +119,16 @@ class PairVariables:
         self.violation = float(self.psi.max())
         self.primal = 0.5 * float(self.c @ self.f) + loss
 
-    def violators(self) -> Index:
-        """Points of pairs whose violation a set would not leave."""
-        return np.flatnonzero(self.psi > INNER * INNER * self.violation)
-
-    def worst(self) -> Index:
-        """The points of largest violation."""
-        count = min(WORST, self.n)
-        return np.argpartition(self.psi, -count)[-count:]
-
     def free(self, points: Index) -> NDArray[np.bool_]:
         """Which points have a variable strictly inside its bounds."""
         return np.asarray(self.inside[points])
 
-    def distances(self) -> tuple[float, ...]:
-        """Violation and gap."""
-        return self.violation, self.gap
-
-    def objective(self) -> float:
-        """Minus the dual value."""
-        return self.gap - self.primal
-
     # Steps -----------------------------------------------------------------------------------------------------
-
-    def at_once(self) -> bool:
-        """Few points."""
-        return self.n <= WHOLE
-
-    def fits_whole(self) -> bool:
-        """Sets grow no further than the largest."""
-        return False
 
     def solve(self, W: Index | None, tol: float, most: int) -> tuple[int, float]:
         """Optimise the pairs between the points of W and carry the change to all values."""
         if W is None:
-            if self.matrix is None:
-                self.matrix = np.ascontiguousarray(self.gram.block(None, None))
-                self.kernel_values += self.n * self.n
-            outcome = self._minimise(self.matrix, self.f, slice(None), self.alpha, tol, most)
+            outcome = self._minimise(self.whole_matrix(), self.f, slice(None), self.alpha, tol, most)
             self.c = self.alpha.sum(axis=1) - self.alpha.sum(axis=0)
             return outcome
         K, alpha = np.asarray(self.gram.block(W, W)), self.alpha[np.ix_(W, W)]
@@ -208,10 +165,6 @@ class PairVariables:
     def predicted(self, steps: int, dtype: Any) -> Uncertainty:
         """What rounding lets one expect."""
         return predicted(self.c, self.diagonal, np.ones(self.n, dtype=np.bool_), steps, dtype)
-
-    def sampled(self, seed: int) -> None:
-        """None: values in float32 are always computed again."""
-        return None
 
     def coefficients(self) -> Array:
         """Coefficients c (n,)."""

@@ -39,9 +39,7 @@ def solve(
 ) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of sweeps over the examples (-1: no bound)."""
     with listening(monitor) as listener:
-        search = FrankWolfe(problem, tol, listener, seed)
-        search.begin_from(start)
-        return search.last_word(search.solution(search.run(max_iter)))
+        return FrankWolfe(problem, tol, listener, seed).solve(start, max_iter)
 
 
 class FrankWolfe(Search):
@@ -57,22 +55,21 @@ class FrankWolfe(Search):
         self.gaps = np.zeros(problem.n)
         self.unmeasured = 0
 
-    def run(self, max_iter: int) -> Stopped:
+    def run(self, limit: int) -> Stopped:
         """Sweeps until convergence, a limit or an interruption."""
-        limit = max_iter if max_iter >= 0 else np.inf
         self._measure()
         while not self.converged():
             if self.stalled:
                 return "stalled"
             if self.iterations >= limit:
                 return "iterations"
-            if not self.report(sweeps=self.iterations):
-                return self.monitor.stopped or "interrupted"
+            if not self.report():
+                return self.halted()
             ended = self._sweep(self._order())
             if not ended or self._due(limit):
                 self._measure()
-            if not ended and not self.report(sweeps=self.iterations):
-                return self.monitor.stopped or "interrupted"
+            if not ended and not self.report():
+                return self.halted()
         return "converged"
 
     def _order(self) -> Index:
@@ -92,7 +89,7 @@ class FrankWolfe(Search):
         self.unmeasured += 1
         return True
 
-    def _due(self, limit: float) -> bool:
+    def _due(self, limit: int) -> bool:
         """Whether the gap may be closed, or was not measured for long."""
         expected = float(self.gaps.sum())
         close = self.iterations % 2 == 1 and expected <= self.tol * max(self.dual, expected)

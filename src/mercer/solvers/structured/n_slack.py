@@ -38,9 +38,7 @@ def solve(
 ) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of rounds (-1: no bound)."""
     with listening(monitor) as listener:
-        search = NSlack(problem, tol, listener)
-        search.begin_from(start)
-        return search.last_word(search.solution(search.run(max_iter)))
+        return NSlack(problem, tol, listener).solve(start, max_iter)
 
 
 class NSlack(Search):
@@ -52,25 +50,18 @@ class NSlack(Search):
         super().__init__(problem, tol, monitor)
         self.planes = Planes(problem.costs, problem.size)
 
-    def run(self, max_iter: int) -> Stopped:
+    def run(self, limit: int) -> Stopped:
         """Rounds until convergence, a limit or an interruption."""
-        limit = max_iter if max_iter >= 0 else np.inf
         while True:
             w, loss = self.planes.point()
             self.learn_dual(w, loss)
             found = self._ask()
             if found is None:
-                self.report(**self.facts())
-                return self.monitor.stopped or "interrupted"
+                self.report()
+                return self.halted()
             self.learn_primal(w, np.array([plane.bound for plane in found]))
-            if self.converged():
-                return "converged"
-            if self.stuck():
-                return "stalled"
-            if self.iterations >= limit:
-                return "iterations"
-            if not self.report(**self.facts()):
-                return self.monitor.stopped or "interrupted"
+            if (stopped := self.ended(limit)) is not None:
+                return stopped
             self._add(found)
             self._solve()
             self.iterations += 1

@@ -39,9 +39,7 @@ def solve(
 ) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of rounds (-1: no bound)."""
     with listening(monitor) as listener:
-        search = OneSlack(problem, tol, listener)
-        search.begin_from(start)
-        return search.last_word(search.solution(search.run(max_iter)))
+        return OneSlack(problem, tol, listener).solve(start, max_iter)
 
 
 class OneSlack(Search):
@@ -54,22 +52,15 @@ class OneSlack(Search):
         self.V, self.l = np.zeros((1, problem.size)), np.zeros(1)
         self.products, self.a, self.idle = np.zeros((1, 1)), np.ones(1), np.zeros(1, dtype=np.intp)
 
-    def run(self, max_iter: int) -> Stopped:
+    def run(self, limit: int) -> Stopped:
         """Rounds until convergence, a limit or an interruption."""
-        limit = max_iter if max_iter >= 0 else np.inf
         while True:
             w = self.a @ self.V
             self.learn_dual(w, float(self.a @ self.l))
             found = self.problem.planes(w)
             self.learn_primal(w, found.bounds)
-            if self.converged():
-                return "converged"
-            if self.stuck():
-                return "stalled"
-            if self.iterations >= limit:
-                return "iterations"
-            if not self.report(planes=len(self.a)):
-                return self.monitor.stopped or "interrupted"
+            if (stopped := self.ended(limit)) is not None:
+                return stopped
             self._add(found)
             self._solve()
             self._drop()

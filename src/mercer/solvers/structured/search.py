@@ -15,7 +15,7 @@ import numpy as np
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.structured import StructuredProblem, Vector
-from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.contract import Acceptance, require, step_limit
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Record, Solution, Stopped
 
@@ -37,9 +37,7 @@ class Search:
     name = ""
 
     def __init__(self, problem: StructuredProblem, tol: float, monitor: Monitor) -> None:
-        if not tol > 0:
-            raise InvalidInput(f"tol must be positive, got {tol}")
-        require(accepts(problem), self.name)
+        require(accepts(problem), self.name, tol=tol)
         self.problem, self.tol, self.monitor = problem, tol, monitor
         self.began = self.reported = time.perf_counter()
         self.w = np.zeros(problem.size)  # of the best primal value so far
@@ -85,19 +83,34 @@ class Search:
 
     # What is told --------------------------------------------------------------------------------------------------
 
-    def report(self, **facts: Any) -> bool:
+    def ended(self, limit: int) -> Stopped | None:
+        """Why a measured point is the last one, None where the solve goes on; to be asked once for each measurement."""
+        if self.converged():
+            return "converged"
+        if self.stuck():
+            return "stalled"
+        if self.iterations >= limit:
+            return "iterations"
+        return None if self.report() else self.halted()
+
+    def halted(self) -> Stopped:
+        """Why the monitor ended the solve."""
+        return self.monitor.stopped or "interrupted"
+
+    def report(self) -> bool:
         """Tell the monitor, a few times a second or, with callbacks, always, and when it ends; whether to go on."""
         if not self.monitor.due(self.reported) and self.monitor.go_on():
             return True
         self.reported = time.perf_counter()
-        self.history.append(self._record(facts))
+        record = self._record()
+        self.history.append(record)
         return self.monitor.watch(
-            self.iterations, self.primal, self.dual, snapshot=lambda: self.solution("interrupted"), **facts
+            self.iterations, self.primal, self.dual, snapshot=lambda: self.solution("interrupted"), **record.facts
         )
 
-    def _record(self, facts: dict[str, Any]) -> Record:
+    def _record(self) -> Record:
         found, seconds = self.certificate(), time.perf_counter() - self.began
-        return Record(self.iterations, seconds, found.primal, found.dual, found.gap, facts)
+        return Record(self.iterations, seconds, found.primal, found.dual, found.gap, self.facts())
 
     def facts(self) -> dict[str, Any]:
         """What a solver has to tell of its work besides."""
@@ -106,7 +119,7 @@ class Search:
     def solution(self, stopped: Stopped) -> Solution:
         """The best point with its certificate."""
         found = self.certificate()
-        last = self._record(self.facts())
+        last = self._record()
         return Solution.certified(
             found,
             self.w.copy(),
@@ -116,7 +129,7 @@ class Search:
             stopped=stopped,
             seconds=time.perf_counter() - self.began,
             history=(*self.history, last),
-            details=self.facts(),
+            details=last.facts,
         )
 
     def last_word(self, solution: Solution) -> Solution:
@@ -125,6 +138,15 @@ class Search:
             last = solution.history[-1]
             self.monitor.watch(last.iteration, last.primal, last.dual, snapshot=lambda: solution, **last.facts)
         return solution
+
+    def solve(self, start: Solution | Vector | None, max_iter: int) -> Solution:
+        """The whole of a solve: take up the start, iterate, and tell of the end."""
+        self.begin_from(start)
+        return self.last_word(self.solution(self.run(step_limit(max_iter))))
+
+    def run(self, limit: int) -> Stopped:
+        """Iterations until convergence, the limit or an interruption."""
+        raise NotImplementedError
 
     # Where a solve goes on -----------------------------------------------------------------------------------------
 

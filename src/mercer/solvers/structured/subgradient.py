@@ -33,9 +33,7 @@ def solve(
 ) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of passes over the examples (-1: no bound)."""
     with listening(monitor) as listener:
-        search = Subgradient(problem, tol, listener, seed)
-        search.begin_from(start)
-        return search.last_word(search.solution(search.run(max_iter)))
+        return Subgradient(problem, tol, listener, seed).solve(start, max_iter)
 
 
 class Subgradient(Search):
@@ -48,21 +46,14 @@ class Subgradient(Search):
         self.G, self.total, self.passes = np.zeros(problem.size), 0.0, 0
         self.random = np.random.default_rng(seed)
 
-    def run(self, max_iter: int) -> Stopped:
+    def run(self, limit: int) -> Stopped:
         """Passes until convergence, a limit or an interruption."""
-        limit = max_iter if max_iter >= 0 else np.inf
         while True:
             w = self.G / max(self.passes, 1)
             self.learn_dual(w, self.total / max(self.passes, 1))
             self.learn_primal(w, self.problem.planes(w).bounds)
-            if self.converged():
-                return "converged"
-            if self.stuck():
-                return "stalled"
-            if self.iterations >= limit:
-                return "iterations"
-            if not self.report():
-                return self.monitor.stopped or "interrupted"
+            if (stopped := self.ended(limit)) is not None:
+                return stopped
             n = self.problem.n
             order, step = self.random.permutation(n), self.passes * n
             self.total += add_pass(self.problem, order, step, self.G, None, pace=float(n), augmented=True).loss
