@@ -1,9 +1,8 @@
 """Cross-validation of machines of one latent function over all C at once: ranks by thresholds, orders by pairs.
 
-Outside a fold the machines of a row of rising C are one path: Newton's method begins from the coefficients of the C
-before, multiplied by C'/C, because c is minus C times a slope of the losses.  All folds read stretches of one stored
-kernel matrix; where that does not fit, and for a linear kernel, whose products need the points alone, every fold has an
-operator of its own.
+Outside a fold the machines of a row of rising C are one path (`mercer.selection.newton_path`).  All folds read
+stretches of one stored kernel matrix; where that does not fit, and for a linear kernel, whose products need the points
+alone, every fold has an operator of its own.
 
 How a problem is stated and what it predicts is the machine's own affair, behind `Learner`.
 """
@@ -16,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.gram import Gram, GramOperator, KernelColumns, StoredStretches, take
+from mercer.gram import Gram, GramOperator, StoredStretches, take
 from mercer.kernels import Kernel
 from mercer.problems.latent import LatentProblem
 from mercer.selection.cross_validation import Classes, Outcome, Settings, validated
 from mercer.selection.folds import Layout
+from mercer.selection.newton_path import along, values_at
 from mercer.selection.scoring import CERTAIN
-from mercer.solvers.monitor import Asking
 from mercer.solvers.ordinal import newton
 from mercer.solvers.solution import Solution
 
@@ -156,14 +155,10 @@ def streamed_fold(
 
     def machines(where: Index) -> Iterator[tuple[Any, int]]:
         points = take(X, where)
-        columns = KernelColumns(kernel, points, np.float64, memory=memory // 2)
-
-        def at_held(c: Array) -> Array:
-            return columns.expand(held, [slice(0, len(where))], [c[:, None]])[0][:, 0]
-
+        at_held = values_at(held, kernel, points, memory // 2)
         storage = "lowrank" if by_points(kernel, points) else "auto"
         gram = Gram(kernel, points, memory=memory // 2, storage=storage)
-        return _along(gram, kind, where, settings, at_held)
+        return _along(gram, kind, where, settings, lambda c: at_held(c[:, None])[:, 0])
 
     return validated(machines, layout, fold, kind, settings)
 
@@ -175,18 +170,14 @@ def _along(
     """Predictions of the held-out points for every C in turn; `at_held` takes coefficients (m,)."""
     present, ranks = np.unique(kind.codes[where], return_inverse=True)
     queries = None if kind.queries is None else np.unique(kind.queries[where], return_inverse=True)[1]
-    weights, start, before = kind.weights[where], None, 1.0
-    for C in settings.costs:
-        if not settings.go_on():
-            return
+    weights = kind.weights[where]
+
+    def problem(C: float) -> LatentProblem:
         try:
-            problem = kind.learner.problem(gram, ranks, float(C), weights, queries)
+            return kind.learner.problem(gram, ranks, C, weights, queries)
         except InvalidInput as error:
             raise InvalidInput(f"the points outside a fold teach nothing: {error}; take fewer folds") from None
-        first = None if start is None else start * (float(C) / before)
-        found = newton.solve(problem, tol=settings.tol, start=first, monitor=Asking(settings.go_on))
-        if not settings.go_on():
-            return
-        start, before = found.coefficients, float(C)
-        predicted = kind.learner.predicted(at_held(start), found, ranks, weights)
-        yield kind.among_all(predicted, present), int(np.count_nonzero(start))
+
+    for found in along(problem, newton.solve, settings):
+        predicted = kind.learner.predicted(at_held(found.coefficients), found, ranks, weights)
+        yield kind.among_all(predicted, present), int(np.count_nonzero(found.coefficients))

@@ -1,8 +1,8 @@
 """Cross-validation of kernel logistic regression over all C at once, for any number of classes.
 
-Outside a fold the machines of a row of rising C are one path: Newton's method begins from the coefficients of the C
-before, multiplied by C'/C, which is what c = C (Y - p) asks for at equal probabilities p.  Held-out points are judged
-by their probabilities, so that the search looks for the best of these; scores of labels take the most probable class.
+Outside a fold the machines of a row of rising C are one path (`mercer.selection.newton_path`).  Held-out points are
+judged by their probabilities, so that the search looks for the best of these; scores of labels take the most probable
+class.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.gram import Gram, GramOperator, KernelColumns, take
+from mercer.gram import Gram, GramOperator, take
 from mercer.kernels import Kernel, Precomputed
 from mercer.problems.multinomial import MultinomialLogistic, softmax
 from mercer.selection.cross_validation import Classes, Outcome, Settings, validated
 from mercer.selection.folds import Layout
+from mercer.selection.newton_path import along, values_at
 from mercer.selection.scoring import CERTAIN
-from mercer.solvers.monitor import Asking
 from mercer.solvers.multiclass import multinomial
 
 Array = NDArray[np.float64]
@@ -67,11 +67,7 @@ def streamed_fold(
 
     def machines(where: Index) -> Iterator[tuple[Array, int]]:
         points = take(X, where)
-        columns = KernelColumns(kernel, points, np.float64, memory=memory // 2)
-
-        def at_held(c: Array) -> Array:
-            return columns.expand(held, [slice(0, len(where))], [c])[0]
-
+        at_held = values_at(held, kernel, points, memory // 2)
         return _along(Gram(kernel, points, memory=memory // 2), kind, where, settings, at_held)
 
     return validated(machines, layout, fold, kind, settings)
@@ -82,17 +78,13 @@ def _along(
 ) -> Iterator[tuple[Array, int]]:
     """Outputs (held out, k) for every C in turn; `at_held` takes coefficients (m, k)."""
     present, codes = np.unique(kind.codes[where], return_inverse=True)
-    weights, start, before = kind.weights[where], None, 1.0
-    for C in settings.costs:
-        if not settings.go_on():
-            return
-        problem = MultinomialLogistic(gram, codes, float(C), weights, "free", k=len(present))
-        first = None if start is None else start * (float(C) / before)
-        found = multinomial.solve(problem, tol=settings.tol, start=first, monitor=Asking(settings.go_on))
-        if not settings.go_on():
-            return
-        start, before = found.coefficients, float(C)
-        outputs = at_held(start) + np.asarray(found.bias)
+    weights = kind.weights[where]
+
+    def problem(C: float) -> MultinomialLogistic:
+        return MultinomialLogistic(gram, codes, C, weights, "free", k=len(present))
+
+    for found in along(problem, multinomial.solve, settings):
+        outputs = at_held(found.coefficients) + np.asarray(found.bias)
         values = np.full((len(outputs), kind.count), -np.inf)  # of a class that only the fold has
         values[:, present] = outputs
         yield values, len(where)

@@ -12,28 +12,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 
-from mercer.errors import InvalidInput
 from mercer.losses import EpsilonInsensitive, Hinge, Loss
 from mercer.machine import arguments
 from mercer.machine.arguments import (
-    class_weights,
-    classes_of,
     kind_of,
-    point_weights,
     refuse_huge,
     sample_weights,
 )
 from mercer.machine.base import KernelMachine, Matrix, Vector
-from mercer.machine.fitted_state import Labels, State, Values
 from mercer.machine.training_set import TrainingSet
 from mercer.problems.linear_program import NORMS, LinearProgram
 from mercer.solvers.linear_programming import solve
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
+from mercer.svm.one_versus_all import OneVersusAllMachine
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -85,7 +80,7 @@ class LinearProgrammingMachine(KernelMachine):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LinearProgrammingSVC(ClassifierMixin, LinearProgrammingMachine):  # type: ignore[misc]  # untyped
+class LinearProgrammingSVC(OneVersusAllMachine, LinearProgrammingMachine):
     """Classification by a linear program: few kernels, or coefficients of equal size.
 
     Two classes are one program, k > 2 classes k of them, one class against the rest.
@@ -112,52 +107,20 @@ class LinearProgrammingSVC(ClassifierMixin, LinearProgrammingMachine):  # type: 
 
     """
 
-    class_weight: Any = None
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **OneVersusAllMachine._parameter_constraints,
         **LinearProgrammingMachine._parameter_constraints,
-        "class_weight": [StrOptions({"balanced"}), dict, None],
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearProgrammingSVC":
-        """Train on points X (n, d), dense or CSR, and labels y (n,); `sample_weight` (n,) multiplies C."""
-        kind = kind_of(self.kernel, X)
-        X, y = arguments.training_data(self, kind, X, y)
-        check_classification_targets(y)
-        weights = sample_weights(sample_weight, X)
-        self.classes_, codes = classes_of(y, weights)
-        k = len(self.classes_)
-        if k < 2:
-            raise InvalidInput(f"The number of classes has to be greater than one; got {k} class")
-        with self._watched(X, y) as monitor:
-            signs = np.where(codes[:, None] == (np.arange(1, 2) if k == 2 else np.arange(k)), 1.0, -1.0)
-            training, weights = self._training_set(kind, X, weights, codes, signs, largest=self.C)
-            if training.kept is not None:
-                codes, y, signs = codes[training.kept], y[training.kept], signs[training.kept]
-            self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
-            weights = point_weights(weights, self.class_weight_, codes)
-            refuse_huge(self.C, weights)
-            self._store(training, X, self._solve_all(training, signs, Hinge(), weights, monitor), codes)
-        return self
+    def _largest(self) -> float:
+        return self.C
 
-    def _state(self) -> State:
-        return {"classes_": Labels(), "class_weight_": Values(("classes",))}
-
-    def _expansion_shape(self, outputs: int) -> tuple[int, int]:
-        k = len(self.classes_)
-        return (1, 1) if k == 2 else (k, k)
-
-    def decision_function(self, X: Any) -> Matrix:
-        """Outputs (n,) for two classes, positive for classes_[1]; (n, k) for more."""
-        values = self._values(X)
-        return values[:, 0] if values.shape[1] == 1 else values
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels (n,)."""
-        values = self._values(X)
-        codes = (values[:, 0] > 0.0).astype(np.intp) if values.shape[1] == 1 else np.argmax(values, axis=1)
-        return np.asarray(self.classes_[codes])
+    def _learn(
+        self, training: TrainingSet, X: Any, codes: NDArray[np.intp], signs: Matrix, weights: Vector | None,
+        monitor: Monitor,
+    ) -> None:  # fmt: skip
+        refuse_huge(self.C, weights)
+        self._store(training, X, self._solve_all(training, signs, Hinge(), weights, monitor), codes)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
