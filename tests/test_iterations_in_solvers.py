@@ -93,8 +93,7 @@ def test_every_conjugate_gradient_iteration_takes_the_one_recursion() -> None:
         "linear/coupled.py",
         "linear/masked_systems.py",
         "linear/multishift.py",
-        "multiclass/multinomial.py",
-        "ordinal/newton.py",
+        "primal_newton.py",
         "streamed/newton.py",
         "streamed/rectangle.py",
     }
