@@ -22,7 +22,7 @@ space the losses must be smooth.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,8 @@ from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.contract import Acceptance, require, starting_variables
-from mercer.solvers.descent.run import Run
-from mercer.solvers.monitor import Monitor
+from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -68,12 +67,9 @@ def solve(
     problem: Problem,
     *,
     tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
     space: Space = "function",
     step: float | None = None,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Descend to a relative duality gap of `gap_tol`, or of `tol` where that is None.
 
@@ -89,9 +85,8 @@ def solve(
         raise InvalidInput(
             "space='coefficients' needs a smooth loss, such as the squared hinge or Huber's: with kinks use 'function'"
         )
-    run = Run(problem, NAME, tol=tol if gap_tol is None else gap_tol, max_iter=max_iter, monitor=monitor)
-    first = starting_variables(program, start, monitor)
-    s = program.start() if first is None else first
+    run = Run(problem, NAME, tol=tol, **limits)
+    s = run.start()
     with threads.one_blas_thread(), run.monitor:
         (_in_function_space if space == "function" else _in_coefficient_space)(run, s, step)
         return run.solution(space=space)

@@ -7,7 +7,7 @@ phi'(q) / q falling, as all of these are, the parabola lies above phi where q ke
 second derivative; a line search covers the variables whose q changes sign.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance
 from mercer.solvers.descent import second_order
+from mercer.solvers.descent.run import Limits
 from mercer.solvers.descent.second_order import Model
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -44,14 +44,8 @@ def solve(
     problem: Problem,
     *,
     tol: float = 1e-6,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
     memory: int | str | None = None,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Step to a relative duality gap of `gap_tol`, or of `tol` where that is None."""
-    return second_order.descend(
-        problem, NAME, model, tol=tol if gap_tol is None else gap_tol, start=start, monitor=monitor,
-        max_iter=max_iter, memory=memory,
-    )  # fmt: skip
+    return second_order.descend(problem, NAME, model, tol=tol, memory=memory, **limits)

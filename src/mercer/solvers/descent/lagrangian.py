@@ -17,7 +17,7 @@ Q is factorised once: the whole matrix, or by the Woodbury formula where K~ has 
 and every low-rank one have; the two variables of a point in regression are reduced to one (`BarrierSystem`).
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,8 @@ from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.contract import Acceptance, require, starting_variables
-from mercer.solvers.descent.run import Run
-from mercer.solvers.monitor import Monitor
+from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.quadratic.interior_point import fits
 from mercer.solvers.quadratic.thin_barrier import matrix_of, system_on
 from mercer.solvers.solution import Solution
@@ -62,12 +61,9 @@ def solve(
     problem: Problem,
     *,
     tol: float = 1e-6,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
     gamma: float | None = None,
     memory: int | str | None = None,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Iterate to a relative duality gap of `gap_tol`, or of `tol` where that is None.
 
@@ -84,11 +80,10 @@ def solve(
             f"gamma = {gamma:.6g} does not make the iteration converge: it must lie between 0 and 2 lambda m = "
             f"{2.0 * smallest:.6g}"
         )
-    run = Run(problem, NAME, tol=tol if gap_tol is None else gap_tol, max_iter=max_iter, monitor=monitor)
-    first = starting_variables(program, start, monitor)
+    run = Run(problem, NAME, tol=tol, **limits)
     with threads.blas_threads(program.n), run.monitor:
         iteration = Iteration(program, on, gamma)
-        a = iteration.start if first is None else iteration.unsigned(first)
+        a = iteration.start if run.given is None else iteration.unsigned(run.given)
         image = iteration.multiply(a)
         while run.goes_on():
             if run.due:

@@ -25,9 +25,8 @@ from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.contract import Acceptance, starting_variables
+from mercer.solvers.contract import Acceptance
 from mercer.solvers.descent.run import Run
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -72,23 +71,15 @@ def second_derivatives(program: QuadraticProgram) -> Array:
 
 
 def relax(
-    problem: Problem,
-    name: str,
+    run: Run,
     steps: Array,
     *,
-    tol: float,
-    start: Array | Solution | None,
-    monitor: Monitor | None,
-    max_iter: int,
     seed: int = 0,
     simultaneous: bool = False,
     **details: Any,
 ) -> Solution:
-    """Sweep with these steps (N,) to a relative duality gap of `tol`; an iteration is a sweep over all variables."""
-    program = problem.program()
-    run = Run(problem, name, tol=tol, max_iter=max_iter, monitor=monitor)
-    first = starting_variables(program, start, monitor)
-    s, random = program.start() if first is None else first, np.random.default_rng(seed)
+    """Sweep with these steps (N,) until the run ends; an iteration is a sweep over all variables."""
+    program, s, random = run.program, run.start(), np.random.default_rng(seed)
     g = program.values(program.coefficients(s))
     with threads.one_blas_thread(), run.monitor:
         while run.goes_on():

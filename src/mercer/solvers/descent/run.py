@@ -10,13 +10,14 @@ says so, when nothing moves any more ("stalled"), or when the merit rises instea
 """
 
 import time
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer.problems.base import Problem
 from mercer.problems.certificate import SCALED_FROM, Bounds
+from mercer.solvers.contract import starting_variables
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.verification import certified
@@ -33,19 +34,45 @@ PATIENCE = 40
 PROGRESS = 1e-3
 
 
+class Limits(TypedDict, total=False):
+    """What `solve` of these methods takes besides `tol` and its own parameters, with the defaults of `Run`."""
+
+    gap_tol: float | None
+    start: Array | Solution | None
+    monitor: Monitor | None
+    max_iter: int
+
+
 class Run:
-    """The state of one run: iterations, best point, bounds, and why it ended."""
+    """The state of one run: iterations, best point, bounds, and why it ended.
+
+    It ends at a relative duality gap of `gap_tol`, or of `tol` where that is None; `given` is a feasible start (N,).
+    """
 
     def __init__(
-        self, problem: Problem, name: str, *, tol: float, max_iter: int = -1, monitor: Monitor | None = None
+        self,
+        problem: Problem,
+        name: str,
+        *,
+        tol: float,
+        gap_tol: float | None = None,
+        start: Array | Solution | None = None,
+        monitor: Monitor | None = None,
+        max_iter: int = -1,
     ) -> None:
-        self.problem, self.program, self.name, self.tol, self.max_iter = problem, problem.program(), name, tol, max_iter
+        self.problem, self.program, self.name, self.max_iter = problem, problem.program(), name, max_iter
+        self.tol = tol if gap_tol is None else gap_tol
+        self.given = starting_variables(self.program, start, monitor)
         self.monitor = listening(monitor)
         self.began = self.reported = time.perf_counter()
         self.iterations, self.stopped = 0, None  # type: tuple[int, Stopped | None]
         self.bounds = Bounds()
         self.best: tuple[float, Array] = (np.inf, self.program.start())
         self._next, self._rises, self._idle, self._merit, self._gap = 0, 0, 0, np.inf, np.inf
+
+    def start(self) -> Array:
+        """Variables (N,) to begin from: those given, or the program's own."""
+        return self.program.start() if self.given is None else self.given
 
     def goes_on(self) -> bool:
         """Whether another iteration is to be made; counts it."""

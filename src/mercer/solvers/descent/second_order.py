@@ -16,7 +16,7 @@ them Huber's, and the ridge is lowered until the certificate, which is that of t
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from mercer import dense, threads
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.contract import Acceptance, require, starting_variables
-from mercer.solvers.descent.run import Run
-from mercer.solvers.monitor import Monitor
+from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.quadratic.interior_point import fits
 from mercer.solvers.quadratic.thin_barrier import matrix_of, system_on
 from mercer.solvers.solution import Solution
@@ -71,18 +70,15 @@ def descend(
     modelling: Modelling,
     *,
     tol: float,
-    start: Array | Solution | None,
-    monitor: Monitor | None,
-    max_iter: int,
     memory: int | str | None,
+    **limits: Unpack[Limits],
 ) -> Solution:
-    """Minimise a model after the other to a relative duality gap of `tol`; an iteration is a factorisation."""
+    """Minimise a model after the other until the run ends; an iteration is a factorisation."""
     require(accepts(problem, name, memory), name)
-    program = problem.program()
-    run = Run(problem, name, tol=tol, max_iter=max_iter, monitor=monitor)
-    first = starting_variables(program, start, monitor)
+    run = Run(problem, name, tol=tol, **limits)
+    program = run.program
     with threads.blas_threads(program.n), run.monitor:
-        point = _Point(program, matrix_of(program), program.start() if first is None else first)
+        point = _Point(program, matrix_of(program), run.start())
         for rounded in _rounded(program):
             if not _minimise(run, rounded, point, modelling):
                 break

@@ -1,6 +1,6 @@
 """Successive over-relaxation (Mangasarian and Musicant 1999); see `mercer.solvers.descent.relaxation`."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mercer.problems.base import Problem
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.descent.relaxation import checked_factor, relax, second_derivatives, without_equalities
-from mercer.solvers.monitor import Monitor
+from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -30,13 +30,10 @@ def solve(
     problem: Problem,
     *,
     tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
     omega: float = OMEGA,
     simultaneous: bool = False,
     seed: int = 0,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Sweep over the variables to a relative duality gap of `gap_tol`, or of `tol` where that is None.
 
@@ -45,7 +42,4 @@ def solve(
     """
     require(accepts(problem), NAME)
     steps = checked_factor("omega", omega, 2.0) / second_derivatives(problem.program())
-    return relax(
-        problem, NAME, steps, tol=tol if gap_tol is None else gap_tol, start=start, monitor=monitor,
-        max_iter=max_iter, seed=seed, simultaneous=simultaneous, omega=omega,
-    )  # fmt: skip
+    return relax(Run(problem, NAME, tol=tol, **limits), steps, seed=seed, simultaneous=simultaneous, omega=omega)

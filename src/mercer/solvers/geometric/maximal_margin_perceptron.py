@@ -7,18 +7,17 @@ over the weight of the worst point of its class, whichever makes f0 shorter by m
 the margin is within epsilon of the largest, after finitely many updates (Kowalczyk 2000; Schlesinger and Kozinec).
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
 from mercer.problems.base import Problem
-from mercer.solvers.contract import Acceptance, require, starting_variables
-from mercer.solvers.descent.run import Run
+from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.geometric import hulls
 from mercer.solvers.geometric.hulls import Hulls
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -39,16 +38,13 @@ def solve(
     problem: Problem,
     *,
     tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Update to a relative duality gap of `gap_tol`, or of `tol` where that is None; an iteration is an update."""
     require(accepts(problem), NAME)
-    run = Run(problem, NAME, tol=tol if gap_tol is None else gap_tol, max_iter=max_iter, monitor=monitor)
+    run = Run(problem, NAME, tol=tol, **limits)
     with threads.one_blas_thread(), run.monitor:
-        between = Hulls(problem, starting_variables(problem.program(), start, monitor))
+        between = Hulls(problem, run.given)
         epsilon, place = FIRST, 0
         while run.goes_on():
             if run.due:

@@ -8,7 +8,7 @@ towards its farthest corner instead
 (Gilbert 1966), which is slower near the end.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
-from mercer.solvers.contract import Acceptance, require, starting_variables
-from mercer.solvers.descent.run import Run
+from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.geometric import hulls
 from mercer.solvers.geometric.hulls import Hulls
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -41,19 +40,16 @@ def solve(
     problem: Problem,
     *,
     tol: float = 1e-3,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
     step: str = "exchange",
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Shorten the vector to a relative duality gap of `gap_tol`, or of `tol` where that is None."""
     require(accepts(problem), NAME)
     if step not in STEPS:
         raise InvalidInput(f"step must be 'exchange' or 'corner', got {step!r}")
-    run = Run(problem, NAME, tol=tol if gap_tol is None else gap_tol, max_iter=max_iter, monitor=monitor)
+    run = Run(problem, NAME, tol=tol, **limits)
     with threads.one_blas_thread(), run.monitor:
-        between = Hulls(problem, starting_variables(problem.program(), start, monitor))
+        between = Hulls(problem, run.given)
         while run.goes_on():
             if run.due:
                 run.look(*between.answer(), length=between.squared_length**0.5)

@@ -11,7 +11,7 @@ stated: as low-rank K_r <= K, the objective at them with K is above the minimum 
 """
 
 import warnings
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,8 @@ from mercer.errors import NotConverged
 from mercer.gram import LowRankGram
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.contract import Acceptance, require, starting_variables
-from mercer.solvers.descent.run import Run
-from mercer.solvers.monitor import Monitor
+from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.quadratic import interior_point
 from mercer.solvers.solution import Solution
 
@@ -56,18 +55,14 @@ def solve(
     problem: Problem,
     *,
     tol: float = 1e-6,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
     rank: int = FIRST_RANK,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Solve to a relative duality gap of `gap_tol`, or of `tol`, with the true kernel; an iteration is a factor."""
     require(accepts(problem), NAME)
     program = problem.program()
-    run = Run(problem, NAME, tol=tol if gap_tol is None else gap_tol, max_iter=max_iter, monitor=monitor)
-    first = starting_variables(program, start, monitor)
-    s = program.start() if first is None else first
+    run = Run(problem, NAME, tol=tol, **limits)
+    s = run.start()
     active = np.flatnonzero(program.upper > program.lower)
     ranks: list[int] = []
     with threads.blas_threads(program.n), run.monitor:

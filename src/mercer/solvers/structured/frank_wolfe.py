@@ -10,15 +10,17 @@ The gap is P - D at one w, which is inference on all examples once more; it is m
 the steps met on their way say that it might be closed, and at least every few sweeps.
 """
 
+from typing import Unpack
+
 import numpy as np
 
 from mercer.problems.chains import ChainExamples
 from mercer.problems.structured import Index, StructuredProblem, Vector
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.structured.blocks import Blocks
 from mercer.solvers.structured.chain_blocks import ChainBlocks
-from mercer.solvers.structured.search import Search, accepts
+from mercer.solvers.structured.search import Limits, Search, accepts, solved
 
 __all__ = ["NAME", "accepts", "solve"]
 
@@ -28,18 +30,9 @@ SWEEPS = 8  # at most, between two measurements of the gap
 SLICE = 1024  # examples between two looks at the time limit and Ctrl-C
 
 
-def solve(
-    problem: StructuredProblem,
-    *,
-    tol: float = 1e-2,
-    start: Solution | Vector | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    seed: int = 0,
-) -> Solution:
+def solve(problem: StructuredProblem, *, seed: int = 0, **limits: Unpack[Limits]) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of sweeps over the examples (-1: no bound)."""
-    with listening(monitor) as listener:
-        return FrankWolfe(problem, tol, listener, seed).solve(start, max_iter)
+    return solved(FrankWolfe, problem, seed=seed, **limits)
 
 
 class FrankWolfe(Search):

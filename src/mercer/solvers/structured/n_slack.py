@@ -9,13 +9,15 @@ again comes back.
 There are far more planes than in the one-slack form, and far fewer rounds: the choice where inference is expensive.
 """
 
+from typing import Unpack
+
 import numpy as np
 
 from mercer.problems.structured import Plane, StructuredProblem, Vector
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.structured.plane_steps import Planes
-from mercer.solvers.structured.search import Search, accepts
+from mercer.solvers.structured.search import Limits, Search, accepts, solved
 
 __all__ = ["NAME", "accepts", "solve"]
 
@@ -28,17 +30,9 @@ SWEEPS = 500  # over all planes, in one round
 SLICE = 64  # examples between two looks at the time limit and Ctrl-C
 
 
-def solve(
-    problem: StructuredProblem,
-    *,
-    tol: float = 1e-2,
-    start: Solution | Vector | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-) -> Solution:
+def solve(problem: StructuredProblem, **limits: Unpack[Limits]) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of rounds (-1: no bound)."""
-    with listening(monitor) as listener:
-        return NSlack(problem, tol, listener).solve(start, max_iter)
+    return solved(NSlack, problem, **limits)
 
 
 class NSlack(Search):

@@ -12,13 +12,15 @@ where the last round ended.  Its value is a lower bound of the optimum, P(w) an 
 weight for many rounds are dropped: the dual point is the same without them, and one that is needed again comes back.
 """
 
+from typing import Unpack
+
 import numpy as np
 
 from mercer.problems.structured import StructuredProblem, Sum, Vector
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.quadratic.pair_steps import minimise_pairs
 from mercer.solvers.solution import Solution, Stopped
-from mercer.solvers.structured.search import Reader, Search, accepts
+from mercer.solvers.structured.search import Limits, Reader, Search, accepts, solved
 
 __all__ = ["NAME", "accepts", "solve"]
 
@@ -29,17 +31,9 @@ INNER = 0.01  # the small problem is solved to this share of the gap
 STEPS = 1_000_000  # pair steps of one round
 
 
-def solve(
-    problem: StructuredProblem,
-    *,
-    tol: float = 1e-2,
-    start: Solution | Vector | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-) -> Solution:
+def solve(problem: StructuredProblem, **limits: Unpack[Limits]) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of rounds (-1: no bound)."""
-    with listening(monitor) as listener:
-        return OneSlack(problem, tol, listener).solve(start, max_iter)
+    return solved(OneSlack, problem, **limits)
 
 
 class OneSlack(Search):

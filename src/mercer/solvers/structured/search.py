@@ -8,7 +8,8 @@ difference is the certificate.
 """
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.structured import StructuredProblem, Vector
 from mercer.solvers.contract import Acceptance, require, step_limit
-from mercer.solvers.monitor import Monitor
+from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Record, Solution, Stopped
 
 SAME = 1e-9  # relative difference of fingerprints that rounding explains
@@ -139,11 +140,6 @@ class Search:
             self.monitor.watch(last.iteration, last.primal, last.dual, snapshot=lambda: solution, **last.facts)
         return solution
 
-    def solve(self, start: Solution | Vector | None, max_iter: int) -> Solution:
-        """The whole of a solve: take up the start, iterate, and tell of the end."""
-        self.begin_from(start)
-        return self.last_word(self.solution(self.run(step_limit(max_iter))))
-
     def run(self, limit: int) -> Stopped:
         """Iterations until convergence, the limit or an interruption."""
         raise NotImplementedError
@@ -174,6 +170,32 @@ class Search:
             self.resume(values[len(self.problem.fingerprint()) :])
         except (ValueError, IndexError) as error:
             raise InvalidInput(f"start does not fit this problem: {error}") from None
+
+
+class Limits(TypedDict, total=False):
+    """What `solve` of the solvers of structured problems takes besides its own parameters: defaults of `solved`."""
+
+    tol: float
+    start: Solution | Vector | None
+    monitor: Monitor | None
+    max_iter: int
+
+
+def solved(
+    method: Callable[..., Search],
+    problem: StructuredProblem,
+    *,
+    tol: float = 1e-2,
+    start: Solution | Vector | None = None,
+    monitor: Monitor | None = None,
+    max_iter: int = -1,
+    **options: Any,
+) -> Solution:
+    """A solve by one method: take up the start, iterate to a relative gap of `tol`, and tell of the end."""
+    with listening(monitor) as listener:
+        search = method(problem, tol, listener, **options)
+        search.begin_from(start)
+        return search.last_word(search.solution(search.run(step_limit(max_iter))))
 
 
 def _same_data(problem: StructuredProblem, variables: Vector) -> bool:

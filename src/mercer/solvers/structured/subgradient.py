@@ -9,31 +9,24 @@ dual, with the means of the losses beside it.  The certificate therefore costs n
 once after each pass.  Descent is slow towards a small gap; it needs no memory but w.
 """
 
+from typing import Unpack
+
 import numpy as np
 
 from mercer.problems.structured import StructuredProblem, Vector
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.structured.additive import add_pass
-from mercer.solvers.structured.search import Reader, Search, accepts
+from mercer.solvers.structured.search import Limits, Reader, Search, accepts, solved
 
 __all__ = ["NAME", "accepts", "solve"]
 
 NAME = "subgradient descent"
 
 
-def solve(
-    problem: StructuredProblem,
-    *,
-    tol: float = 1e-2,
-    start: Solution | Vector | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    seed: int = 0,
-) -> Solution:
+def solve(problem: StructuredProblem, *, seed: int = 0, **limits: Unpack[Limits]) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of passes over the examples (-1: no bound)."""
-    with listening(monitor) as listener:
-        return Subgradient(problem, tol, listener, seed).solve(start, max_iter)
+    return solved(Subgradient, problem, seed=seed, **limits)
 
 
 class Subgradient(Search):
