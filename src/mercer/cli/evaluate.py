@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from mercer.cli import options, scores
@@ -44,8 +45,11 @@ def evaluate(
         raise InvalidInput(
             f"{data}: has no queries, and the model was trained on some; name their column with --groups"
         )
-    if task in ("regression", "rank") and y.dtype.kind in "USO":
-        raise InvalidInput(f"{data}: the target holds texts, and the model predicts numbers")
+    if y.dtype.kind in "USO":
+        if task == "regression":
+            raise InvalidInput(f"{data}: the target holds texts, and the model predicts numbers")
+        if task == "rank":
+            y = np.unique(y, return_inverse=True)[1]  # texts are relevances in their own order, as they are in training
     if (y.ndim == 2) != (task == "regression" and not getattr(loaded.machine, "_single", True)):
         raise InvalidInput(f"{data}: does not have the number of targets the model predicts; name them with --target")
     facts = scores.judge(task, loaded, read.X, y, seed, read.query)
