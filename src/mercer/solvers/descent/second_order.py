@@ -38,7 +38,8 @@ FIRST_WIDTH, NARROWER, LAST_WIDTH = 0.1, 0.1, 1e-13
 # A round is over when the gap of the rounded program is below this share of what the rounding has changed, or when P
 # falls by no more than the numerical noise of a sum.
 SETTLED, NOISE = 0.5, 1e-15
-BISECTIONS = 50
+# Bisections for the length of a step, and the share of it to which they find it.
+BISECTIONS, LENGTH = 50, 1e-6
 
 
 class Model(NamedTuple):
@@ -178,7 +179,10 @@ def _value(program: QuadraticProgram, s: Array, g: Array, h: Array) -> float:
 
 
 def _best_step(program: QuadraticProgram, point: _Point, ds: Array, dg: Array, dh: Array) -> float:
-    """The step length t in (0, 1] at which P is smallest along the line; 1 where it still falls there."""
+    """The step length t in (0, 1] at which P is smallest along the line; 1 where it falls there or only noise rises.
+
+    A whole step is exact where the model is; one that rounding cuts by a millionth leaves as much of the way to go.
+    """
     dc = program.coefficients(ds)
     dq = program.slack_values(dg, dh) + program.linear
     q = program.slack_values(point.g, point.h)
@@ -187,12 +191,12 @@ def _best_step(program: QuadraticProgram, point: _Point, ds: Array, dg: Array, d
         response = program.costs_and_response(q + t * dq)[1]
         return float(dc @ (point.g + t * dg)) + float(dq @ response) - float(program.d @ dh)
 
-    if slope(1.0) <= 0.0:
+    if slope(1.0) <= LENGTH * abs(slope(0.0)):
         return 1.0
     low, high = 0.0, 1.0
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if slope(middle) <= 0.0 else (low, middle)
-        if high - low <= 1e-6 * high:
+        if high - low <= LENGTH * high:
             break
     return 0.5 * (low + high)
