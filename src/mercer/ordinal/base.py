@@ -139,6 +139,7 @@ class RankClassifier(ClassifierMixin, LatentMachine):  # type: ignore[misc]  # s
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Ranks (n,): the class of the largest decision value."""
+        check_is_fitted(self)
         return np.asarray(self.classes_[self.decided(self.decision_function(X))])
 
     @staticmethod

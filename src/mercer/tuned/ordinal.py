@@ -283,7 +283,7 @@ class TunedRankSVM(TunedMachine):
         queries = None if groups is None else group_codes(codes[kept], targets)
         values, ranks = np.unique(targets, return_inverse=True)
         if len(values) < 2:
-            raise InvalidInput("all targets are equal, so that there is nothing to order: give at least two ranks")
+            raise InvalidInput("all targets are equal, and one class has no order: give at least two ranks")
         weights = np.ones(len(targets)) if counted is None else counted
         points, learner = arguments.working_form(points), OrderLearner(RankSVM(loss=self.loss))
         data = Data(points, ranks, targets, len(values), weights, counted, learner=learner, queries=queries)
