@@ -162,10 +162,12 @@ def test_intermediate_iterates_already_classify():
     X, _ = points(n=200)
     y = np.sign(X[:, 0] + X[:, 1] ** 2 - 0.5)
     problem = LeastSquares(Gram(Gaussian(), X), y, C=10.0)
-    exact = np.sign(problem.gram.dot(cholesky.solve(problem).coefficients) + cholesky.solve(problem).bias)
+    values = problem.gram.dot(cholesky.solve(problem).coefficients) + cholesky.solve(problem).bias
+    decided, exact = np.abs(values) > 1e-2, np.sign(values)  # nearer to zero a decision is that of the last digits
     agreement = []
     for tol in (1e-1, 1e-2, 1e-3):
         rough = conjugate_gradient.solve(problem, tol=tol)
-        agreement.append(np.mean(np.sign(problem.gram.dot(rough.coefficients) + rough.bias) == exact))
+        found = np.sign(problem.gram.dot(rough.coefficients) + rough.bias)
+        agreement.append(np.mean(found[decided] == exact[decided]))
     assert agreement[-1] == 1.0
     assert agreement[0] > 0.9
