@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 BIN := $(VENV)/bin
+# A variable: its comma would end the argument of a call.
+PEERS := '.[dev,peers]'
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # A download may fail for a moment: an installation is tried three times before it counts as failed.
@@ -40,7 +42,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-peers: pyproject.toml $(VENV)/.installed-dev
-	$(call install,--editable '.[dev,peers]')
+	$(call install,--editable $(PEERS))
 	@touch $@
 
 .PHONY: peers
