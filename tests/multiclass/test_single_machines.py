@@ -141,6 +141,20 @@ def test_two_classes_give_one_decision_value():
         assert (fit.predict(X) == np.where(values > 0, "yes", "no")).all()
 
 
+def test_of_classes_that_tie_up_to_rounding_the_first_wins_whatever_is_predicted_beside_it():
+    """The matrix is the identity: each point scores its own class, and a row of zeros none of them."""
+    machine = CrammerSingerSVC(kernel="precomputed", bias="none").fit(np.eye(6), [0, 1, 2, 0, 1, 2])
+    scores = machine.decision_function(np.eye(6))
+    rows = np.zeros((3, 6))
+    rows[0, [0, 1]] = 1.0  # classes 0 and 1 alike
+    rows[1, [1, 2]] = 1.0  # classes 1 and 2 alike, and a hair more of 2
+    rows[1, 2] += 1e-15
+    rows[2, [1, 2]] = 1.0, 1.001  # this is a difference
+    assert np.all(np.argmax(scores, axis=1) == [0, 1, 2, 0, 1, 2])
+    np.testing.assert_array_equal(machine.predict(rows), [0, 1, 2])
+    np.testing.assert_array_equal([machine.predict(row[None])[0] for row in rows], [0, 1, 2])
+
+
 def test_a_thousand_classes_on_the_linear_kernel():
     k = 1000
     y = np.repeat(np.arange(k), 2)

@@ -32,8 +32,6 @@ def expected(estimator):
         return {
             "check_class_weight_classifiers": "the matrix of this check is that of a narrow kernel: without a bias the "
             "heavy class cannot win far from its own points",
-            "check_methods_subset_invariance": "two classes tie at a point of this check, and the product of a part of "
-            "the matrix rounds otherwise than that of the whole",
         }
     return {}
 

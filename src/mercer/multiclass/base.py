@@ -32,6 +32,8 @@ from mercer.solvers.solution import Solution
 
 Array = NDArray[np.float64]
 
+TIE = 1e-12  # outputs that differ by less, in units of the largest of them, are equal up to rounding
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ClassMachine(ClassifierMixin, KernelMachine):  # type: ignore[misc]  # scikit-learn is untyped
@@ -144,9 +146,20 @@ class ClassMachine(ClassifierMixin, KernelMachine):  # type: ignore[misc]  # sci
         return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels (n,): the class of the largest output."""
-        winners = np.argmax(self._values(X), axis=1)
+        """Labels (n,): the class of the largest output, the first of those that are equal up to rounding."""
+        winners = _first_largest(self._values(X))
         return np.asarray(self.classes_[winners])
+
+
+def _first_largest(values: Array) -> NDArray[np.intp]:
+    """First column (n,) that comes within rounding of the largest value of each row (n, k).
+
+    The coefficients of a point that two classes share make them tie exactly, and a product of a part of the points
+    rounds otherwise than that of all of them: the plain maximum would depend on what else is predicted.
+    """
+    largest = np.max(values, axis=1, keepdims=True)
+    rounding = TIE * np.max(np.abs(values), axis=1, keepdims=True)
+    return np.asarray(np.argmax(values >= largest - rounding, axis=1))
 
 
 def _entries(points: Any) -> float:
