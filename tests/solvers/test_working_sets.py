@@ -55,7 +55,7 @@ class NewtonInABox:
     def at_once(self):
         return False
 
-    def fits_whole(self):
+    def goes_whole(self, short, steps):
         return False
 
     def solve(self, W, tol, most):

@@ -5,7 +5,8 @@ sees the lower triangle of rows as the upper one.  What a function writes over i
 in Fortran order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,29 +16,41 @@ from mercer.errors import InvalidInput, NotPositiveDefinite
 
 Poll = Callable[[], None]
 
+Run = Callable[[Callable[..., None], Sequence[tuple[Any, ...]]], Any]
+
+SHARED_COLUMNS = 256  # columns, and rows of a part, where the parts of a column are shared out
 COLUMNS = 512  # columns of a factor between two polls: a few tenths of a second at 10,000 points
 MIRRORED = 256  # rows turned at a time: a square of them stays in cache
 
 
-def factorise(A: Matrix, poll: Poll | None = None) -> bool:
+def factorise(A: Matrix, poll: Poll | None = None, run: Run | None = None) -> bool:
     """Write L with A = L L' over the lower triangle of A (n, n); False where A is not positive definite.
 
     With `poll`, which may raise to give up, block columns are factorised one after the other and it is called between
     them: column j of L is (A_j - L_left L_j') L_jj^-T, a product and a triangular solve with as many operations as
-    LAPACK spends, and the strict upper triangle is left alone either way.
+    LAPACK spends, and the strict upper triangle is left alone either way.  With `run`, which is `mercer.threads.run` or
+    calls a function on tuples of arguments in a way of its own, the rows of a block column are shared out, each part to
+    one thread of BLAS.
     """
-    if poll is None or len(A) <= COLUMNS:
+    width = COLUMNS if run is None else SHARED_COLUMNS
+    if (poll is None and run is None) or len(A) <= 2 * width:
         return call("potrf", A.dtype, side(A), len(A), A, lead(A)) == 0
-    for start in range(0, len(A), COLUMNS):
-        poll()
-        if not _factorise_column(A, start, min(len(A), start + COLUMNS)):
+    for start in range(0, len(A), width):
+        if poll is not None:
+            poll()
+        if not _factorise_column(A, start, min(len(A), start + width), run or _in_turn):
             return False
     return True
 
 
-def _factorise_column(A: Matrix, start: int, stop: int) -> bool:
+def _in_turn(function: Callable[..., None], tasks: Sequence[tuple[Any, ...]]) -> None:
+    """All rows at once."""
+    function(tasks[0][0], tasks[-1][1])
+
+
+def _factorise_column(A: Matrix, start: int, stop: int, run: Run) -> bool:
     """Columns start..stop of L, those left of them being there."""
-    dtype, n, width, below = A.dtype, len(A), stop - start, len(A) - stop
+    dtype, n, width = A.dtype, len(A), stop - start
     rows = A.flags.c_contiguous
 
     def at(i: int, j: int) -> int:
@@ -45,18 +58,24 @@ def _factorise_column(A: Matrix, start: int, stop: int) -> bool:
 
     # LAPACK thinks in columns: in C order it sees U = L' in the upper triangle, and products are turned around.
     plain, turned = (b"T", b"N") if rows else (b"N", b"T")
-    corner, under = at(start, start), at(stop, start)
+    corner = at(start, start)
     if start:
         call("syrk", dtype, side(A), plain, width, start, -1.0, at(start, 0), n, 1.0, corner, n)
-    failed = call("potrf", dtype, side(A), width, corner, n)
-    if failed or stop == n:
-        return not failed
-    if start:
-        first, second = (at(start, 0), at(stop, 0)) if rows else (at(stop, 0), at(start, 0))
-        sizes = (width, below) if rows else (below, width)
-        call("gemm", dtype, plain, turned, *sizes, start, -1.0, first, n, second, n, 1.0, under, n)
-    ahead = (b"L", b"U", b"T", b"N", width, below) if rows else (b"R", b"L", b"T", b"N", below, width)
-    call("trsm", dtype, *ahead, 1.0, corner, n, under, n)
+    if call("potrf", dtype, side(A), width, corner, n):
+        return False
+
+    def below(first: int, last: int) -> None:
+        under, height = at(first, start), last - first
+        if start:
+            left, right = (at(start, 0), at(first, 0)) if rows else (at(first, 0), at(start, 0))
+            sizes = (width, height) if rows else (height, width)
+            call("gemm", dtype, plain, turned, *sizes, start, -1.0, left, n, right, n, 1.0, under, n)
+        ahead = (b"L", b"U", b"T", b"N", width, height) if rows else (b"R", b"L", b"T", b"N", height, width)
+        call("trsm", dtype, *ahead, 1.0, corner, n, under, n)
+
+    if stop < n:
+        borders = [*range(stop, n, SHARED_COLUMNS), n]
+        run(below, list(pairwise(borders)))
     return True
 
 

@@ -53,7 +53,7 @@ class PointBlocks:
         """Few points."""
         return self.n <= WHOLE
 
-    def fits_whole(self) -> bool:
+    def goes_whole(self, short: bool, steps: float) -> bool:
         """Sets grow no further than the largest."""
         return False
 

@@ -82,8 +82,11 @@ class Strategy(Protocol):
     def at_once(self) -> bool:
         """Whether to work on all points from the start."""
 
-    def fits_whole(self) -> bool:
-        """Whether steps on all points are possible where free points crowd the largest working set."""
+    def goes_whole(self, short: bool, steps: float) -> bool:
+        """Whether to take steps on all points where free points crowd a working set.
+
+        `short`: its points took about one step each; `steps` were taken in all for each point of the problem.
+        """
 
     def survey(self) -> None:
         """Look at all points: sets `violation` and what the four methods below answer from."""
@@ -262,7 +265,8 @@ class Search:
         """A larger set, or all points, where free points crowd this one, whose points took `steps` steps each."""
         strategy = self.strategy
         short = steps <= SHORT
-        if short and self.size >= NEAR // 2 and strategy.finishes and strategy.fits_whole():
+        large = self.size >= NEAR // 2
+        if large and strategy.finishes and strategy.goes_whole(short, self.steps / strategy.n):
             self.size = strategy.n
         else:
             largest = strategy.largest_set if short else max(self.size, min(NEAR, strategy.largest_set))

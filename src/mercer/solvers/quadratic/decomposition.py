@@ -20,6 +20,7 @@ from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance, require, starting_variables
 from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.quadratic.faces import Faces
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_on_points, minimise_singles
 from mercer.solvers.quadratic.violations import free_gradients, survey, violators
 from mercer.solvers.solution import Solution
@@ -35,6 +36,8 @@ ACCEPTS = "boxes and fixed sums of groups of variables: all machines without bas
 SECTION = "Rifkin 2002, section 2.4; Schoelkopf and Smola 2002, section 10.4"
 # With so many free points that no working set holds them, up to so many points are solved as a whole after all.
 WHOLE_IF_CROWDED = 10_000
+# After so many steps for each of all points it costs less to move all free variables of the whole matrix at once.
+LONG = 200
 # The share of the memory for kernel values that the matrix of a working set may take.
 SHARE_OF_SET = 0.25
 
@@ -91,6 +94,7 @@ class GroupSums:
         self.gram: Any = program.gram
         self.n = program.n
         self.largest_set = self._largest_set()
+        self.faces = Faces(self._largest_face())
         shape = (program.size // self.n, self.n)
         self.lower, self.upper = program.lower.reshape(shape), program.upper.reshape(shape)
         self.linear, self.ridge = program.linear.reshape(shape), program.ridge.reshape(shape)
@@ -119,6 +123,13 @@ class GroupSums:
             return LARGEST_WORKING_SET
         room = SHARE_OF_SET * self.gram.plan().budget / self.gram.dtype.itemsize
         return int(min(LARGEST_WORKING_SET, max(WORKING_SET, np.sqrt(room))))
+
+    def _largest_face(self) -> int:
+        """As many free variables as the matrix of a face may have, which is in float64, in the same part."""
+        if not isinstance(self.gram, GramOperator):
+            return LARGEST_WORKING_SET
+        room = SHARE_OF_SET * self.gram.plan().budget / np.dtype(np.float64).itemsize
+        return int(min(LARGEST_WORKING_SET, np.sqrt(room)))
 
     def _add(self, points: Index, change: Array) -> None:
         """F += (K + constant)[:, points] change."""
@@ -177,12 +188,18 @@ class GroupSums:
         """Few points, or rows computed when they are first needed."""
         return self.n <= WHOLE or self._rows_on_demand() is not None
 
-    def fits_whole(self) -> bool:
-        """Whether the whole matrix is small enough to be formed."""
+    def goes_whole(self, short: bool, steps: float) -> bool:
+        """Where the whole matrix is small enough to be formed, and sets are short or have taken long enough."""
+        if not short and not (steps > LONG and self._free_count() <= self.faces.most):
+            return False
         if stretches_of(self.gram) is not None:
             return True
         room = self.gram.plan().budget if isinstance(self.gram, GramOperator) else np.inf
         return self.n <= WHOLE_IF_CROWDED and self.n**2 * self.gram.dtype.itemsize <= room
+
+    def _free_count(self) -> int:
+        """Number of points with a free variable."""
+        return int(np.count_nonzero(self.free(np.arange(self.n))))
 
     def _rows_on_demand(self) -> RowsOnDemand | None:
         """The points behind the matrix, where rows are best computed from them one by one and no constant is added."""
@@ -199,6 +216,7 @@ class GroupSums:
         before = s.sum(axis=0)
         K = self._with_constant(self.gram.block(W, W))
         self.kernel_values += W.size * W.size
+        self.faces.begin()
         outcome = self._minimise(K, self.diagonal[W], F, s, self._program(W), tol, most)
         change = s.sum(axis=0) - before
         self.s[:, W] = s
@@ -246,7 +264,22 @@ class GroupSums:
     def _minimise(
         self, K: Any, diagonal: Array, F: Array, s: Array, program: Parts, tol: float, most: int
     ) -> tuple[int, float]:
-        """Steps on variables s (layers, m) whose matrix is K (m, m)."""
+        """Steps on variables s (layers, m) whose matrix is K (m, m), and the minimum over the free ones when due."""
+        steps, faces = 0, self.faces
+        while True:
+            burst = int(min(faces.due_in(s, program), most - steps))
+            done, violation = self._steps(K, diagonal, F, s, program, tol, burst)
+            steps += done
+            faces.spent += done
+            if violation <= tol or steps >= most or done < burst:
+                return steps, violation
+            if faces.useful(violation):
+                faces.minimise(K, F, s, program, self.groups, tol)
+
+    def _steps(
+        self, K: Any, diagonal: Array, F: Array, s: Array, program: Parts, tol: float, most: int
+    ) -> tuple[int, float]:
+        """Pair steps, or steps on single variables where no sums are fixed."""
         if self.groups == 0:
             return minimise_singles(K, diagonal, F, s, program, tol, most)
         m = s.shape[1]
@@ -299,5 +332,5 @@ class GroupSums:
         return self._f0().copy()
 
     def facts(self) -> dict[str, Any]:
-        """Nothing more."""
-        return {}
+        """How often all free variables of a set were moved at once."""
+        return {"faces": self.faces.count}
