@@ -36,6 +36,8 @@ ACCEPTS = "boxes and fixed sums of groups of variables: all machines without bas
 SECTION = "Rifkin 2002, section 2.4; Schoelkopf and Smola 2002, section 10.4"
 # With so many free points that no working set holds them, up to so many points are solved as a whole after all.
 WHOLE_IF_CROWDED = 10_000
+# Of so many points one must be free for that: of fewer, only some of the rows would ever be used.
+CROWDED = 4
 # After so many steps for each of all points it costs less to move all free variables of the whole matrix at once.
 LONG = 200
 # The share of the memory for kernel values that the matrix of a working set may take.
@@ -189,17 +191,14 @@ class GroupSums:
         return self.n <= WHOLE or self._rows_on_demand() is not None
 
     def goes_whole(self, short: bool, steps: float) -> bool:
-        """Where the whole matrix is small enough to be formed, and sets are short or have taken long enough."""
-        if not short and not (steps > LONG and self._free_count() <= self.faces.most):
+        """Where the whole matrix is small enough to be formed, and a good part of it is used or sets take long."""
+        free = int(np.count_nonzero(self.free(np.arange(self.n))))
+        if not (self.n <= CROWDED * free if short else steps > LONG and free <= self.faces.most):
             return False
         if stretches_of(self.gram) is not None:
             return True
         room = self.gram.plan().budget if isinstance(self.gram, GramOperator) else np.inf
         return self.n <= WHOLE_IF_CROWDED and self.n**2 * self.gram.dtype.itemsize <= room
-
-    def _free_count(self) -> int:
-        """Number of points with a free variable."""
-        return int(np.count_nonzero(self.free(np.arange(self.n))))
 
     def _rows_on_demand(self) -> RowsOnDemand | None:
         """The points behind the matrix, where rows are best computed from them one by one and no constant is added."""
