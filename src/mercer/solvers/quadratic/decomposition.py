@@ -2,7 +2,8 @@
 
 Working sets (`mercer.solvers.working_sets`) on the quadratic program in signed variables: a set is optimised by pair
 steps (`mercer.solvers.quadratic.pair_steps`) until no group has a variable that may rise whose gradient is below that
-of one that may fall by more than tol (`mercer.solvers.quadratic.violations`).
+of one that may fall by more than tol (`mercer.solvers.quadratic.violations`); where that takes long, all free variables
+of the set move at once (`mercer.solvers.quadratic.faces`).
 
 Values are computed in tiles and forgotten where that is cheaper than keeping them; the Gram operator decides.  Small
 problems are one working set: rows are computed when they are first needed, or the whole matrix is formed.
