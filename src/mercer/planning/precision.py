@@ -3,7 +3,7 @@
 Values in float32 are off by eps/2, so that f at a point is off by about eps C sqrt(n) k(x, x), with C the largest
 coefficient.  Up to `EXACT` points float64 costs next to nothing.  One large machine goes on from values that are
 computed again in float64, which costs less than float64 throughout as long as the first search sees its margins; a
-small one of many is solved in one go, and its errors must leave the tolerance alone.
+small one of many is solved in one go, and goes on from float64 values where its errors turn out to matter.
 """
 
 import math
