@@ -6,7 +6,8 @@ With s steps behind it, each on the highest plane v_i of one of n examples, and 
 
 After whole passes every example has been met s / n times, so that w = sum_i C_i (mean of its planes): a point of the
 dual, with the means of the losses beside it.  The certificate therefore costs no more than inference on all examples,
-once after each pass.  Descent is slow towards a small gap; it needs no memory but w.
+once after each pass.  Descent is slow towards a small gap; it needs no memory but w, and the best points of both
+problems, which need not be those of the last pass.
 """
 
 from typing import Unpack
@@ -30,20 +31,25 @@ def solve(problem: StructuredProblem, *, seed: int = 0, **limits: Unpack[Limits]
 
 
 class Subgradient(Search):
-    """The sum G (size,) of planes, each counted by its cost, that of their losses, and the number of passes."""
+    """The sum G (size,) of planes, each counted by its cost, that of their losses, and the number of passes.
+
+    `best` is the point of the dual with the highest value so far, and the loss that goes with it.
+    """
 
     name = NAME
 
     def __init__(self, problem: StructuredProblem, tol: float, monitor: Monitor, seed: int) -> None:
         super().__init__(problem, tol, monitor)
         self.G, self.total, self.passes = np.zeros(problem.size), 0.0, 0
+        self.best = np.zeros(problem.size), 0.0
         self.random = np.random.default_rng(seed)
 
     def run(self, limit: int) -> Stopped:
         """Passes until convergence, a limit or an interruption."""
         while True:
-            w = self.G / max(self.passes, 1)
-            self.learn_dual(w, self.total / max(self.passes, 1))
+            w, loss = self.G / max(self.passes, 1), self.total / max(self.passes, 1)
+            if self.learn_dual(w, loss) >= self.dual:
+                self.best = w, loss
             self.learn_primal(w, self.problem.planes(w).bounds)
             if (stopped := self.ended(limit)) is not None:
                 return stopped
@@ -54,15 +60,20 @@ class Subgradient(Search):
             self.iterations += 1
 
     def state(self) -> Vector:
-        """The sums for C = 1."""
-        C = self.problem.C
-        return np.concatenate(([self.passes, self.total / C], self.problem.costs / C, self.G / C))
+        """The sums and the best point of the dual for C = 1, and the best w."""
+        C, (w, loss) = self.problem.C, self.best
+        sums = [self.passes, self.total / C], self.problem.costs / C, self.G / C
+        return np.concatenate((*sums, [loss / C], w / C, self.w))
 
     def resume(self, state: Vector) -> None:
-        """Take up the sums, for the present C."""
+        """Take up the sums and the best points, for the present C."""
         reader, C = Reader(state), self.problem.C
         self.passes, self.total = reader.number(), C * float(reader.take(1)[0])
         if not np.allclose(reader.take(self.problem.n), self.problem.costs / C):
             raise ValueError("its sums are for other weights of the examples")
-        self.G = C * reader.take(self.problem.size)
+        size = self.problem.size
+        self.G, loss = C * reader.take(size), C * float(reader.take(1)[0])
+        self.best, w = (C * reader.take(size), loss), reader.take(size)
         reader.close()
+        self.learn_dual(*self.best)
+        self.learn_primal(w, self.problem.planes(w).bounds)
