@@ -103,9 +103,9 @@ class RowsOnDemand:
                 return None
         return cls(Tiles(kernel.profile, X, dtype=precision, dense=True), X)
 
-    def suit(self, n: int) -> bool:
-        """Whether problems of n of the points are best solved a row at a time, rather than from their matrix."""
-        d = self.shape[1]
+    @staticmethod
+    def suit(n: int, d: int) -> bool:
+        """Whether problems of n points of d features are best solved a row at a time, rather than from their matrix."""
         return n <= MOST_POINTS and d <= MOST_FEATURES and n * d <= MOST_VALUES
 
     def columns(self, order: NDArray[np.intp] | None = None) -> PointColumns:

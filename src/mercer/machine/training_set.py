@@ -101,7 +101,7 @@ class TrainingSet:
         if self.kind not in ("features", "objects"):
             return
         cheap = self.kernel.profile is not None and np.shape(self.points)[1] < SHARED_FROM_FEATURES
-        size = self.n**2 * np.dtype(self.resources.precision).itemsize
+        size = self.n**2 * self.itemsize
         if not self.shared and not cheap and size + SMALL_BUDGET // 2 <= self.resources.budget:
             self.shared = True
             points = self.points
@@ -114,13 +114,14 @@ class TrainingSet:
             self.whole = Gram(self.kernel, points, memory=memory, precision=precision, storage="dense")
 
     @property
-    def by_class(self) -> NDArray[Any] | None:
-        """The matrix that `share` holds in the order of the classes, None where there is none."""
-        if self.rank is None:
-            return None
-        matrix: NDArray[Any] = self.whole.held_values()
-        # The operator shows a view that cannot be written; the loops are compiled for the array behind it.
-        return matrix if matrix.base is None else matrix.base
+    def itemsize(self) -> int:
+        """Bytes of a kernel value."""
+        return np.dtype(self.resources.precision).itemsize
+
+    def streamed(self, order: Index) -> GramOperator:
+        """The operator of the points at `order`, in that order, that computes its values each time."""
+        memory, precision = self.resources.memory, self.resources.precision
+        return Gram(self.kernel, take(self.points, order), memory=memory, precision=precision, storage="streamed")
 
     @cached_property
     def whole(self) -> GramOperator:
@@ -150,10 +151,6 @@ class TrainingSet:
     def rows_on_demand(self, precision: str | None = None) -> RowsOnDemand | None:
         """The points prepared for loops that compute rows as they need them; None where the kernel has no such form."""
         return RowsOnDemand.of(self.kernel, self.points, precision or self.resources.precision)
-
-    def exact_dot(self, rows: Index, columns: Index, c: NDArray[np.float64]) -> NDArray[np.float64]:
-        """K[rows][:, columns] c with every value computed from the points in float64."""
-        return np.asarray(self.kernel(take(self.points, rows), take(self.points, columns)) @ c, dtype=np.float64)
 
     def held(self, rows: Index, columns: Index) -> NDArray[np.float64] | None:
         """Kernel values between training points where the whole matrix is in memory, else None."""

@@ -1,28 +1,42 @@
-"""Small two-class machines of an SVC, trained from their points in one compiled call each.
+"""Small two-class machines of an SVC, trained from their points in one call each.
 
-Points are put in the order of their classes once; a pair of classes is then two stretches of the same arrays, or of the
-rows of a matrix that all pairs share where values are expensive.  Larger pairs are left to the general solver.
+Points are put in the order of their classes once; a pair of classes is then two stretches of the same arrays.  Where
+kernel values are cheap a compiled loop computes a row when it first needs it; where they are expensive, blocks of rows
+come from the Gram operator.  Machines whose values turn out too coarse, and larger pairs, are left to the general
+solver.
 """
 
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import accumulate, combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer import threads
+from mercer.gram import RowsOnDemand
 from mercer.machine.training_set import TrainingSet
 from mercer.problems import Problem
 from mercer.solvers.monitor import Monitor
+from mercer.solvers.quadratic.growing_rows import GrowingRows
 from mercer.solvers.quadratic.pair_steps import ALL_ROWS
-from mercer.solvers.quadratic.pairs import PairSolution, Start, Stretches, certified, solve_pairs, solve_stored_pairs
+from mercer.solvers.quadratic.pairs import (
+    PairSolution,
+    Stretches,
+    certified,
+    solve_growing_pairs,
+    solve_pairs,
+    solve_stored_pairs,
+)
 from mercer.solvers.solution import Record, Solution, Stopped
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 ExactDot = Callable[[Index, Index, Vector], Vector]
+Solve = Callable[..., list[PairSolution | None]]
 
 NAME = "pairs"
 # Pairs of more points are better solved by working sets.
@@ -51,7 +65,6 @@ def train_pairs(
         return {}
     if sum(sorted(filter(None, counts))[:2]) > STORED_POINTS:
         return {}
-    rows = training.rows_on_demand()
     starts = [0, *accumulate(counts)]
     stretches = {
         pair: (starts[i], counts[i], starts[j], counts[j])
@@ -61,38 +74,26 @@ def train_pairs(
     order = np.argsort(codes, kind="stable")
     members = order if index is None else index[order]
     own_box = box[order]
-    small = {} if rows is None else {pair: s for pair, s in stretches.items() if rows.suit(s[1] + s[3])}
+    features = np.shape(training.points)[1]
+    small = {pair: s for pair, s in stretches.items() if RowsOnDemand.suit(s[1] + s[3], features)}
+    rows = training.rows_on_demand() if small else None
+    if rows is None:
+        small = {}
+    rest = {pair: s for pair, s in stretches.items() if pair not in small and s[1] + s[3] <= STORED_POINTS}
     began = time.perf_counter()
-    machines: dict[int, PairSolution | None] = {}
+    kept: dict[int, PairSolution | None] = {}
     if small and rows is not None:
-        several = len(small) > 1 and len(members) <= SHARED_POINTS
-        if several and max(s[1] + s[3] for s in small.values()) <= ALL_ROWS:
-            # Pairs this small need all their values, and every class is in several pairs: compute each value once.
-            K = rows.block(members, members)
-            found = solve_stored_pairs(K, list(small.values()), own_box, tol, max_iter, monitor.go_on)
-        else:
-            found = solve_pairs(rows, members, list(small.values()), own_box, tol, max_iter, monitor.go_on)
-        machines |= dict(zip(small, found))
-    rest = {p: s for p, s in stretches.items() if p not in small and s[1] + s[3] <= STORED_POINTS}
-    if rest and classes > 2 and index is None:
-        training.share(codes)
-        matrix = training.by_class
-        if matrix is not None:
-            found = solve_stored_pairs(matrix, list(rest.values()), own_box, tol, max_iter, monitor.go_on)
-            machines |= dict(zip(rest, found))
-    exact_dot = training.exact_dot if rows is None else rows.exact_dot
-    kept = _confirmed(exact_dot, members, stretches, machines, training.resources.precision, tol)
-    coarse = [pair for pair in small if machines.get(pair) is not None and kept[pair] is None]
-    finer = training.rows_on_demand("float64") if coarse and training.resources.precision != "float64" else None
-    if finer is not None:
-        some = {pair: stretches[pair] for pair in coarse}
-        starts = [_start(exact_dot, members, stretches[pair], machines[pair]) for pair in coarse]
-        spent = max(machine.steps for machine in machines.values() if machine is not None)
-        left = max_iter if max_iter < 0 else max(0, max_iter - spent)
-        found = solve_pairs(finer, members, list(some.values()), own_box, tol, left, monitor.go_on, starts)
-        again = {pair: _after(machines[pair], machine) for pair, machine in zip(some, found)}
-        kept |= _confirmed(exact_dot, members, stretches, again, "float64", tol)
-    seconds = (time.perf_counter() - began) / max(1, len(machines))
+        solve = _from_rows(rows, members, list(small.values()))
+        at_members = partial(_at_members, rows.exact_dot, members)
+        kept |= _solved(solve, at_members, small, own_box, rows.dtype, tol, max_iter, monitor)
+    if rest and classes > 2:
+        largest = max(s[1] + s[3] for s in rest.values())
+        workers = min(threads.count(), training.resources.budget // (2 * largest**2 * training.itemsize))
+        if workers:
+            gram = training.streamed(members)
+            solve = partial(solve_growing_pairs, GrowingRows(gram, largest), most=workers)
+            kept |= _solved(solve, gram.exact_dot, rest, own_box, gram.dtype, tol, max_iter, monitor)
+    seconds = (time.perf_counter() - began) / max(1, len(kept))
     results: dict[int, tuple[Problem | None, Solution, Vector]] = {}
     for pair, machine in kept.items():
         if machine is None:
@@ -107,48 +108,45 @@ def train_pairs(
     return results
 
 
-def _confirmed(
+def _from_rows(rows: RowsOnDemand, members: Index, stretches: list[Stretches]) -> Solve:
+    """How small pairs of the points `members` are solved."""
+    if len(stretches) > 1 and len(members) <= SHARED_POINTS and max(s[1] + s[3] for s in stretches) <= ALL_ROWS:
+        # Pairs this small need all their values, and every class is in several pairs: compute each value once.
+        return partial(solve_stored_pairs, rows.block(members, members))
+    return partial(solve_pairs, rows, members)
+
+
+def _at_members(exact_dot: ExactDot, members: Index, rows: Index, columns: Index, c: Vector) -> Vector:
+    """`exact_dot` for positions among `members`."""
+    return exact_dot(members[rows], members[columns], c)
+
+
+def _solved(
+    solve: Solve,
     exact_dot: ExactDot,
-    points: Index,
     stretches: Mapping[int, Stretches],
-    machines: Mapping[int, PairSolution | None],
-    precision: str,
+    box: Vector,
+    dtype: Any,
     tol: float,
+    max_iter: int,
+    monitor: Monitor,
 ) -> dict[int, PairSolution | None]:
-    """The machines, trained on values of `precision`, whose certificates hold in exact arithmetic, else None.
+    """The machines of all pairs whose certificates hold in exact arithmetic, None in the place of the others.
 
-    `exact_dot` computes K[rows][:, columns] c again in float64; `points` (n,) are the training points in the order of
-    their classes.
+    `exact_dot` computes K[rows][:, columns] c in float64, whatever the `dtype` of the values that machines are trained
+    on; points are in the order of their classes.
     """
-    exact = [
-        partial(_exact_values, exact_dot, points, stretches[pair], machine.coefficients if machine else np.empty(0))
-        for pair, machine in machines.items()
-    ]
-    found = certified(list(machines.values()), exact, precision, tol)
-    return dict(zip(machines, found))
+    exact, pairs = partial(_exact_values, exact_dot), list(stretches.values())
+    found = solve(pairs, box, tol, max_iter, monitor.go_on, None if np.dtype(dtype) == np.float64 else exact)
+    return dict(zip(stretches, certified(found, pairs, exact, dtype, tol)))
 
 
-def _exact_values(
-    exact_dot: ExactDot, points: Index, pair: Stretches, c: Vector, some: Index | slice = slice(None)
-) -> Vector:
+def _exact_values(exact_dot: ExactDot, pair: Stretches, c: Vector, some: Index) -> Vector:
     """K c in float64 at `some` of the points of a pair."""
     first, size, second, other = pair
-    own = np.concatenate([points[first : first + size], points[second : second + other]])
+    own = np.concatenate([np.arange(first, first + size), np.arange(second, second + other)])
     support = np.flatnonzero(c)
     return exact_dot(own[some], own[support], c[support])
-
-
-def _start(exact_dot: ExactDot, points: Index, pair: Stretches, machine: PairSolution | None) -> Start:
-    """Where finer values go on from: the coefficients that coarse ones gave, and what they are worth exactly."""
-    assert machine is not None
-    return machine.coefficients, _exact_values(exact_dot, points, pair, machine.coefficients)
-
-
-def _after(before: PairSolution | None, machine: PairSolution | None) -> PairSolution | None:
-    """A machine that went on from another one, with the steps of both."""
-    if before is None or machine is None:
-        return machine
-    return machine._replace(steps=before.steps + machine.steps)
 
 
 def _solution(machine: PairSolution, coefficients: Vector, tol: float, max_iter: int, seconds: float) -> Solution:

@@ -95,9 +95,9 @@ def test_large_wide_or_sparse_problems_are_left_to_working_sets():
     def rows(X):
         return RowsOnDemand.of(Gaussian(sigma=1.0), X, np.float32)
 
-    assert rows(np.ones((10, 3))).suit(10)
-    assert not rows(np.ones((10, 3))).suit(10_000)
-    assert not rows(np.ones((10, 2000))).suit(10)
+    assert rows(np.ones((10, 3))).suit(10, 3)
+    assert not rows(np.ones((10, 3))).suit(10_000, 3)
+    assert not rows(np.ones((10, 2000))).suit(10, 2000)
     assert rows(sp.random(10, 200, 0.02, format="csr", random_state=0)) is None
 
 

@@ -206,7 +206,7 @@ class GroupSums:
         if self.groups == 0 or self.constant or not isinstance(self.gram, GramOperator):
             return None
         rows = self.gram.rows_on_demand()
-        return rows if rows is not None and rows.suit(self.n) else None
+        return rows if rows is not None and rows.suit(*rows.shape) else None
 
     def solve(self, W: Index | None, tol: float, most: int) -> tuple[int, float]:
         """Pair steps on the variables of W, and what they change at all points."""

@@ -200,8 +200,8 @@ def pair_steps(
 ) -> tuple[int, float]:  # fmt: skip
     """Pair steps on rows of K: those of a stored matrix where `columns` is None, else local rows filled on demand.
 
-    What `columns` is None decides is decided when this is compiled: the steps on a stored matrix hold no code that
-    computes rows.
+    With `known` (n,) and no `columns`, only points whose rows are known take part.  What `columns` is None decides is
+    decided when this is compiled: the steps on a stored matrix hold no code that computes rows.
     """
     first, middle, second = stretches
     linear, ridge, lower, upper, group = program
@@ -216,6 +216,9 @@ def pair_steps(
     for k in range(n):
         _refresh(program, s, rise, fall, k)
         curvature[k] = diagonal[k] + ridge[0, k]
+        if columns is None and known is not None and not known[k]:
+            for h in range(groups):
+                rise[h, k], fall[h, k] = NEVER, -NEVER
     nowhere: Any = np.int64(0)  # from a bare 0 all that takes a position would be compiled twice
     steps = 0
     violation = 0.0

@@ -7,10 +7,13 @@ sorted by class once, so that a pair of classes is two stretches of the same arr
 point first takes part in a step; the certificate (primal, gap, gap-optimal bias) is computed in the same call.  Pairs
 run side by side on all threads and share points, norms and parameters.  Where values are expensive and the whole
 matrix is held in the order of the classes, a pair is two stretches of its rows, and nothing is copied.
+
+Sums of float32 values with large coefficients are coarse.  A machine that has to expect so goes on from where it is
+with the outputs K c that matter computed again in float64: what is coarse then is only what is added from there on.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +26,7 @@ from mercer.losses import Hinge
 from mercer.problems.certificate import SCALED_FROM, Certificate, converged
 from mercer.problems.risk import RegularisedRisk
 from mercer.problems.statement import Costs, stated
+from mercer.solvers.quadratic.growing_rows import GrowingRows, minimise_on_growing_rows
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_on_points
 from mercer.solvers.verification import MEAN_ROUNDING, ROUNDING, mean_bound, negligible
 
@@ -31,6 +35,11 @@ HANDED_OVER = 4_000_000
 # Machines, and points of each kind in them, whose values are computed again to see how far off those of all are.
 SAMPLED_PAIRS = 4
 SAMPLED_POINTS = 32
+# Errors to expect in the mean, and of their mean with sign, in units of eps sqrt(sum_j s_j^2 k_jj), before any are seen.
+# Too low they cost a second solve of another kind, too high a look at exact values that was not needed.
+EXPECTED, EXPECTED_MEAN = 4.0, 1.0
+# How often a machine goes on from exact values.
+REFINEMENTS = 2
 # A pair is one compiled call, during which nobody looks at time limits and Ctrl-C.  One that takes more steps than pass
 # over so many values, about a second, is left to a solver that looks up meanwhile.
 LONGEST_CALL = 500_000_000
@@ -38,7 +47,8 @@ LONGEST_CALL = 500_000_000
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
 Stretches = tuple[int, int, int, int]
-Start = tuple[Vector, Vector]
+# K c in float64 at some of the points of a pair, with coefficients c of all its points.
+Exact = Callable[[Stretches, Vector, Index], Vector]
 
 
 class PairSolution(NamedTuple):
@@ -54,7 +64,7 @@ class PairSolution(NamedTuple):
     values: Vector
     box: Vector
     diagonal: Vector
-    weights: tuple[float, float, float, float]
+    weights: tuple[float, float, float, float, float]
 
 
 @loop
@@ -97,17 +107,24 @@ def _certificate(F: Any, y: Any, box: Any, s: Any, order: Any) -> tuple[float, f
 
 
 @loop
-def _weights(F: Any, y: Any, box: Any, s: Any, diagonal: Any, bias: float, unit: float) -> Any:
-    """What errors of F cost, for errors at point i of up to `unit` size sqrt(k_ii), size = sqrt(sum_j s_j^2 k_jj).
+def _weights(
+    F: Any, y: Any, box: Any, s: Any, origin: Any, sharp: Any, diagonal: Any, bias: float, unit: float
+) -> tuple[float, float, float, float, float]:
+    """What errors of F cost, where those of point i are up to `unit` size sqrt(k_ii).
 
-    Returns size; the sums of box_i sqrt(k_ii) over points strictly inside their bounds and of |s_i| sqrt(k_ii) over
-    all; and the most that the errors of points at a bound can add to the gap by taking them across the margin.
+    At the points marked `sharp` F was exact for the coefficients `origin`, and size^2 = sum_j (s_j - origin_j)^2 k_jj;
+    at the others it is the same for an origin of zero.  Returns both sizes; the sums of box_i sqrt(k_ii) over points
+    strictly inside their bounds and of |s_i| sqrt(k_ii) over all; and the most that the errors of points at a bound can
+    add to the gap by taking them across the margin.
     """
     n = F.shape[0]
     size = 0.0
+    whole = 0.0
     for k in range(n):
-        size += s[k] * s[k] * diagonal[k]
-    size = np.sqrt(size)
+        moved = s[k] - origin[k]
+        size += moved * moved * diagonal[k]
+        whole += s[k] * s[k] * diagonal[k]
+    size, whole = np.sqrt(size), np.sqrt(whole)
     free = 0.0
     norm = 0.0
     crossing = 0.0
@@ -117,8 +134,9 @@ def _weights(F: Any, y: Any, box: Any, s: Any, diagonal: Any, bias: float, unit:
         if 0.0 < abs(s[k]) < box[k]:
             free += box[k] * root
         else:
-            crossing += box[k] * max(0.0, unit * size * root - abs(1.0 - y[k] * (F[k] + bias)))
-    return size, free, norm, crossing
+            reach = unit * (size if sharp[k] else whole) * root
+            crossing += box[k] * max(0.0, reach - abs(1.0 - y[k] * (F[k] + bias)))
+    return size, whole, free, norm, crossing
 
 
 @loop
@@ -151,34 +169,46 @@ def _machine(
     tol: float,
     most: int,
     dtype: Any,
-    start: Start | None,
+    exact: Exact | None,
 ) -> PairSolution:
     """Train one pair and certify it; sorting is NumPy's, whose compiled twin takes seconds to build."""
     first, size, second, other = pair
     n, stretches = size + other, (first, size, second)
     program, y, box, diagonal = _pair_arrays(_units(), box, diagonal, stretches, n)
-    # Arrays of their own: the steps change them in place.
-    s, F = np.zeros(n), np.zeros(n)
-    if start is not None:
-        s[:], F[:] = start
-    steps, violation = minimise(rows, stretches, diagonal, F, s[None], program, 1, tol, most)
-    primal, gap, bias = _certificate(F, y, box, s, np.argsort(y - F))
-    if not converged(primal, primal - gap, SCALED_FROM, gap):
-        primal, gap = _scaled(F, y, box, s, bias)
-    weights = _weights(F, y, box, s, diagonal, bias, ROUNDING * float(np.finfo(dtype).eps))
-    return PairSolution(s, Certificate(primal, primal - gap, gap, bias), steps, violation, F, box, diagonal, weights)
+    s, F, origin, sharp = np.zeros(n), np.zeros(n), np.zeros(n), np.ones(n, np.bool_)
+    eps, steps, left = float(np.finfo(dtype).eps), 0, REFINEMENTS if exact is not None else 0
+    while True:
+        taken, violation = minimise(rows, stretches, diagonal, F, s[None], program, 1, tol, most - steps)
+        steps += taken
+        primal, gap, bias = _certificate(F, y, box, s, np.argsort(y - F))
+        if not converged(primal, primal - gap, SCALED_FROM, gap):
+            primal, gap = _scaled(F, y, box, s, bias)
+        weights = _weights(F, y, box, s, origin, sharp, diagonal, bias, ROUNDING * eps)
+        found = Certificate(primal, primal - gap, gap, bias)
+        machine = PairSolution(s, found, steps, violation, F, box, diagonal, weights)
+        if exact is None or not left or steps >= most:
+            return machine
+        if _with_doubt(machine, EXPECTED * eps, EXPECTED_MEAN * eps, dtype, tol) is not None:
+            return machine
+        left -= 1
+        origin = s.copy()
+        # Where errors cannot take a point without coefficient across the margin its output need not be known better.
+        near = np.abs(1.0 - y * (F + bias)) <= 2.0 * ROUNDING * eps * weights[1] * np.sqrt(diagonal)
+        sharp = (s != 0.0) | near
+        F[sharp] = exact(pair, s, np.flatnonzero(sharp))
 
 
 def certified(
     machines: Sequence[PairSolution | None],
-    exact: Sequence[Callable[[Index], Vector]],
+    stretches: Sequence[Stretches],
+    exact: Exact,
     dtype: Any,
     tol: float,
 ) -> list[PairSolution | None]:
     """The machines with bounds that hold in exact arithmetic; None in the place of those whose values are too coarse.
 
-    `exact[pair](points)` computes K c of a machine again in float64.  The values of all machines came about in one
-    way, so that a sample of a few serves all.  In float64 what rounding lets one expect is enough.
+    `exact` computes K c of a machine again in float64.  The values of all machines came about in one way, so that a
+    sample of a few serves all.  In float64 what rounding lets one expect is enough.
     """
     there = list(filter(None, machines))
     level = mean = 0.0
@@ -186,7 +216,7 @@ def certified(
         random = np.random.default_rng(0)
         numbers = np.flatnonzero(list(map(bool, machines)))
         chosen = random.choice(numbers, min(len(there), SAMPLED_PAIRS), replace=False).tolist()
-        shares = [_sampled_errors(machines[pair], exact[pair], random) for pair in chosen]
+        shares = [_sampled_errors(machines[pair], partial(exact, stretches[pair]), random) for pair in chosen]
         free, energy = (np.concatenate(kind) for kind in zip(*shares))
         level = mean_bound(free, sum([int(np.count_nonzero(_free(machine))) for machine in there]))
         mean = mean_bound(energy, sum([int(np.count_nonzero(machine.coefficients)) for machine in there]))
@@ -200,7 +230,7 @@ def _free(machine: PairSolution) -> NDArray[np.bool_]:
 
 
 def _sampled_errors(
-    machine: PairSolution | None, exact: Callable[[Index], Vector], random: np.random.Generator
+    machine: PairSolution | None, exact: Callable[[Vector, Index], Vector], random: np.random.Generator
 ) -> tuple[Vector, Vector]:
     """Two samples, in the units of `_weights`, whose means are what the errors e of K c cost the machine:
 
@@ -210,11 +240,11 @@ def _sampled_errors(
     The errors of a point depend on its coefficient: the mean of s_i e_i is not that of e_i.
     """
     assert machine is not None
-    s, (size, free, norm, _) = machine.coefficients, machine.weights
+    s, (size, _, free, norm, _) = machine.coefficients, machine.weights
     kinds = np.flatnonzero(_free(machine)), np.flatnonzero(s)
     drawn = [random.choice(kind, min(kind.size, SAMPLED_POINTS), replace=False) for kind in kinds]
     points = np.concatenate(drawn)
-    wrong = exact(points) - machine.values[points]
+    wrong = exact(s, points) - machine.values[points]
     inside, support = np.split(wrong, [drawn[0].size])
     costs = kinds[0].size * machine.box[drawn[0]] * np.abs(inside), kinds[1].size * s[drawn[1]] * support
     units = size * free, size * norm
@@ -223,15 +253,16 @@ def _sampled_errors(
 
 def _with_doubt(machine: PairSolution, level: float, mean: float, dtype: Any, tol: float) -> PairSolution | None:
     """The machine with a gap that errors of `level` and signed `mean` cannot exceed, None where that is too much."""
-    size, free, norm, crossing = machine.weights
+    size, whole, free, norm, crossing = machine.weights
     moved = np.abs(machine.coefficients)
     total = float(moved.sum())
     # Every step rounds what it adds to the sums in float64.
     step = float(moved.max(initial=0.0)) * norm / total if total > 0.0 else 0.0
-    rounded = MEAN_ROUNDING * float(np.finfo(np.float64).eps) * (size + step * float(np.sqrt(machine.steps)))
+    rounded = MEAN_ROUNDING * float(np.finfo(np.float64).eps) * (whole + step * float(np.sqrt(machine.steps)))
     point = level * size + rounded
     found = machine.certificate
-    unseen = 0.5 * float(np.finfo(dtype).eps) * size**2  # independent errors of single values, which a sample may miss
+    # Independent errors of single values, which a sample may miss.
+    unseen = 0.5 * float(np.finfo(dtype).eps) * size * whole
     energy = 0.5 * (mean * size + rounded) * norm + unseen
     wider = found.widened(found.gap + point * free + crossing, energy)
     if not negligible(point, wider.arithmetic, found.gap, found.primal, tol):
@@ -256,16 +287,16 @@ def solve_pairs(
     tol: float,
     max_steps: int = -1,
     go_on: Callable[[], bool] = lambda: True,
-    starts: Sequence[Start] | None = None,
+    exact: Exact | None = None,
 ) -> list[PairSolution | None]:
     """Train every pair of `stretches` (first, size, second, size) of the points taken in `order` (n,).
 
     `box` (n,) holds C_i in that order.  The points of the first stretch are the positive class; coefficients come in
     the order of the two stretches.  `go_on` is asked before each pair; those it forbids come back as None, and so do
-    those that take longer than `LONGEST_CALL`.  `starts` has the coefficients of each pair to begin with, and K c.
+    those that take longer than `LONGEST_CALL`.  `exact` computes K c again for machines whose sums turn out coarse.
     """
     given = (minimise_pairs_on_points, rows.columns(order), box, rows.diagonal()[order].astype(np.float64))
-    return _run(given, stretches, tol, max_steps, go_on, rows.dtype, starts)
+    return _run(given, stretches, tol, max_steps, go_on, rows.dtype, exact)
 
 
 def solve_stored_pairs(
@@ -275,10 +306,26 @@ def solve_stored_pairs(
     tol: float,
     max_steps: int = -1,
     go_on: Callable[[], bool] = lambda: True,
+    exact: Exact | None = None,
 ) -> list[PairSolution | None]:
     """The same for points whose kernel matrix K (n, n) is in memory; no part of it is copied."""
     given = (minimise_pairs, K, box, np.diagonal(K).astype(np.float64))
-    return _run(given, stretches, tol, max_steps, go_on, K.dtype)
+    return _run(given, stretches, tol, max_steps, go_on, K.dtype, exact)
+
+
+def solve_growing_pairs(
+    rows: GrowingRows,
+    stretches: list[Stretches],
+    box: Vector,
+    tol: float,
+    max_steps: int = -1,
+    go_on: Callable[[], bool] = lambda: True,
+    exact: Exact | None = None,
+    most: int | None = None,
+) -> list[PairSolution | None]:
+    """The same for expensive values, `most` pairs at a time: blocks of rows are computed when they are needed."""
+    given = (minimise_on_growing_rows, rows, box, rows.gram.diagonal().astype(np.float64))
+    return _run(given, stretches, tol, max_steps, go_on, rows.dtype, exact, most)
 
 
 def _run(
@@ -288,9 +335,10 @@ def _run(
     max_steps: int,
     go_on: Callable[[], bool],
     dtype: Any,
-    starts: Sequence[Start] | None = None,
+    exact: Exact | None = None,
+    workers: int | None = None,
 ) -> list[PairSolution | None]:
-    """All pairs, side by side."""
+    """All pairs, side by side, so many `workers` at a time."""
     limit = max_steps if max_steps >= 0 else int(np.iinfo(np.int64).max)
     sizes = [size + other for _, size, _, other in stretches]
     # Large pairs first, so that no thread is left with one at the end.
@@ -302,12 +350,11 @@ def _run(
             if not go_on():
                 continue
             most = min(limit, LONGEST_CALL // sizes[pair])
-            start = None if starts is None else starts[pair]
-            machine = _machine(*given, stretches[pair], tol, most, dtype, start)
+            machine = _machine(*given, stretches[pair], tol, most, dtype, exact)
             if machine.steps < most or most == limit or machine.violation <= tol:
                 results[pair] = machine
 
     # Every hand-over waits for the interpreter's lock: a few of them for many pairs, none for little work.
     parts = min(len(sizes), 4 * threads.count()) if sum(n * n for n in sizes) > HANDED_OVER else 1
-    threads.run(run, [(sequence[part::parts],) for part in range(parts)])
+    threads.run(run, [(sequence[part::parts],) for part in range(parts)], workers)
     return results
