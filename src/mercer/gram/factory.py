@@ -99,6 +99,12 @@ def finer(operator: Any) -> GramOperator | None:
         return None
 
 
+def streamed(operator: GramOperator) -> GramOperator:
+    """The matrix of an operator with every value computed when it is asked for, and none kept."""
+    engine = operator.engine
+    return _make(engine, cost.plan("streamed", engine.task(operator.plan().budget)))
+
+
 def _choose(values: Engine, budget: int, access: Any) -> GramOperator:
     """Let the cost model choose, with the number of nonzero values estimated where the kernel is compact."""
     neighbours = None if access == "dense" else find_neighbours(values, budget)

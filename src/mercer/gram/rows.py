@@ -20,7 +20,7 @@ from mercer.gram.transform import CODES, LINEAR, transform_row
 
 # Rows on demand are d passes over n points, without BLAS: best for few points of few features.
 MOST_POINTS = 3000
-MOST_FEATURES = 300
+MOST_FEATURES = 48
 MOST_VALUES = 800_000
 # CSR points of a lower density are better solved from the matrix of their sparse rows than from dense rows on demand.
 LEAST_DENSITY = 0.3
@@ -33,12 +33,6 @@ class PointColumns(NamedTuple):
     half_norms: NDArray[Any]
     code: int
     parameters: NDArray[np.float64]
-
-
-@loop
-def room_for_rows(columns: Any, n: int) -> Any:
-    """An array (n, n) for rows of n local points, not yet filled."""
-    return np.empty((n, n), columns.points.dtype)
 
 
 @loop

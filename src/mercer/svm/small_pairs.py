@@ -20,7 +20,6 @@ from mercer.gram import RowsOnDemand
 from mercer.machine.training_set import TrainingSet
 from mercer.problems import Problem
 from mercer.solvers.monitor import Monitor
-from mercer.solvers.quadratic.growing_rows import GrowingRows
 from mercer.solvers.quadratic.pair_steps import ALL_ROWS
 from mercer.solvers.quadratic.pairs import (
     PairSolution,
@@ -30,6 +29,7 @@ from mercer.solvers.quadratic.pairs import (
     solve_pairs,
     solve_stored_pairs,
 )
+from mercer.solvers.quadratic.rooms import BlockRows
 from mercer.solvers.solution import Record, Solution, Stopped
 
 Vector = NDArray[np.float64]
@@ -91,7 +91,7 @@ def train_pairs(
         workers = min(threads.count(), training.resources.budget // (2 * largest**2 * training.itemsize))
         if workers:
             gram = training.streamed(members)
-            solve = partial(solve_growing_pairs, GrowingRows(gram, largest), most=workers)
+            solve = partial(solve_growing_pairs, BlockRows(gram, largest), most=workers)
             kept |= _solved(solve, gram.exact_dot, rest, own_box, gram.dtype, tol, max_iter, monitor)
     seconds = (time.perf_counter() - began) / max(1, len(kept))
     results: dict[int, tuple[Problem | None, Solution, Vector]] = {}

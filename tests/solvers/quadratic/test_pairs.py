@@ -121,6 +121,6 @@ def test_best_bias_minimises_the_loss(n, seed):
     def loss(b):
         return box @ np.maximum(0.0, 1 - y * (F + b))
 
-    b = best_bias(F, y, box, np.argsort(y - F))
+    b = best_bias(F, y, box, 1.0, np.argsort(y - F))
     others = np.concatenate([y - F, rng.normal(size=20)])
     assert loss(b) <= min(loss(other) for other in others) + 1e-12

@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
-from mercer.gram import GramOperator, RowsOnDemand, stretches_of
+from mercer.gram import GramOperator, RowsOnDemand, streamed, stretches_of
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance, require, starting_variables
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic.faces import Faces
+from mercer.solvers.quadratic.growing_rows import minimise_on_growing_rows
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_on_points, minimise_singles
+from mercer.solvers.quadratic.rooms import BlockRows
 from mercer.solvers.quadratic.violations import free_gradients, survey, violators
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import inside, predicted, recomputed, sampled
@@ -41,6 +43,8 @@ WHOLE_IF_CROWDED = 10_000
 CROWDED = 4
 # After so many steps for each of all points it costs less to move all free variables of the whole matrix at once.
 LONG = 200
+# Rows of expensive kernels are kept while the points they belong to are found; after so many steps a point, all are.
+GROWN = 20
 # The share of the memory for kernel values that the matrix of a working set may take.
 SHARE_OF_SET = 0.25
 
@@ -111,6 +115,9 @@ class GroupSums:
         self.found: Index = np.empty(self.n, dtype=np.intp)
         self.count = 0
         self.matrix: Any = None
+        self.place: Any = None
+        self.blocks: BlockRows | None = None
+        self.grown, self.outgrown = 0, False
         self.kernel_values = 0
         self.violation = np.inf
         self.s = np.array(program.start() if start is None else start, dtype=np.float64).reshape(shape)
@@ -189,7 +196,7 @@ class GroupSums:
 
     def at_once(self) -> bool:
         """Few points, or rows computed when they are first needed."""
-        return self.n <= WHOLE or self._rows_on_demand() is not None
+        return self.n <= WHOLE or self._rows_on_demand() is not None or self._keeps_rows()
 
     def goes_whole(self, short: bool, steps: float) -> bool:
         """Where the whole matrix is small enough to be formed, and a good part of it is used or sets take long."""
@@ -207,6 +214,13 @@ class GroupSums:
             return None
         rows = self.gram.rows_on_demand()
         return rows if rows is not None and rows.suit(*rows.shape) else None
+
+    def _keeps_rows(self) -> bool:
+        """Whether the rows in use are worth keeping, and there is room for all of them."""
+        if self.groups != 1 or self.constant or not isinstance(self.gram, GramOperator) or self.n <= WHOLE:
+            return False
+        fits = self.n <= WHOLE_IF_CROWDED and self.n**2 * self.gram.dtype.itemsize <= self.gram.plan().budget
+        return fits and self.gram.worth_keeping()
 
     def solve(self, W: Index | None, tol: float, most: int) -> tuple[int, float]:
         """Pair steps on the variables of W, and what they change at all points."""
@@ -230,8 +244,12 @@ class GroupSums:
         rows = self._rows_on_demand()
         if rows is not None:
             before = self.s.any(axis=0)
+            if self.matrix is None:
+                self.matrix, self.place = np.empty((self.n, self.n), rows.dtype), np.full(self.n, -1, np.intp)
             outcome = minimise_pairs_on_points(
                 rows.columns(),
+                self.matrix,
+                self.place,
                 (0, self.n, self.n),
                 self.diagonal,
                 self.F,
@@ -246,10 +264,32 @@ class GroupSums:
         stored = stretches_of(self.gram)
         if stored is not None:
             return minimise_pairs(*stored, self.diagonal, self.F, self.s, self._program(), self.groups, tol, most)
+        done = 0
+        if not self.outgrown and self._keeps_rows():
+            done, violation = self._solve_on_blocks(tol, most)
+            if not self.outgrown:
+                return done, violation
+            self.blocks = None
         if self.matrix is None:
             self.matrix = self._with_constant(np.ascontiguousarray(self.gram.block(None, None)))
             self.kernel_values += self.n * self.n
-        return self._minimise(self.matrix, self.diagonal, self.F, self.s, self._program(), tol, most)
+        rest, diagonal = (self.F, self.s, self._program(), tol, most - done), self.diagonal
+        more, violation = self._minimise(self.matrix, diagonal, *rest)
+        return done + more, violation
+
+    def _solve_on_blocks(self, tol: float, most: int) -> tuple[int, float]:
+        """Pair steps on rows that are kept once they are computed; `outgrown` where that takes long."""
+        if self.blocks is None:
+            self.blocks = BlockRows(streamed(self.gram), self.n)
+        whole = (0, self.n, self.n)
+        place = self.blocks.rooms.of(whole, self.n)[1]
+        before, left = place.max(), GROWN * self.n - self.grown
+        rest = self.diagonal, self.F, self.s, self._program(), self.groups, tol, min(most, left)
+        done, violation = minimise_on_growing_rows(self.blocks, whole, *rest)
+        self.grown += done
+        self.kernel_values += self.n * int(place.max() - before)
+        self.outgrown = violation > tol and done == left
+        return done, violation
 
     def _with_constant(self, K: NDArray[Any]) -> NDArray[Any]:
         """Kernel values with the constant of a penalised bias."""
@@ -307,13 +347,13 @@ class GroupSums:
     def recompute(self) -> None:
         """F = (K + constant) c in float64."""
         c = self.coefficients()
-        self.matrix = None  # the products need its memory
+        self.matrix = self.blocks = None  # the products need their memory
         self.F = recomputed(self.gram, c) + self.constant * float(c.sum())
         self.kernel_values += self.n * int(np.count_nonzero(c))
 
     def use(self, gram: Any) -> None:
         """Go on with another operator for the same values."""
-        self.gram, self.matrix = gram, None
+        self.gram, self.matrix, self.blocks = gram, None, None
 
     def coefficients(self) -> Array:
         """Coefficients c (n,): the sum of each point's variables."""

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mercer.compiled import greater, lesser, loop
-from mercer.gram import fill_all, fill_row, room_for_rows
+from mercer.gram import fill_all, fill_row
 from mercer.solvers.quadratic.analytic_step import TINY, least_curvature, pair_length, single_length
 
 # Up to so many points one product for all rows is cheaper than a few rows one by one.
@@ -153,12 +153,12 @@ def _layer(linear: Any, ridge: Any, bound: Any, s: Any, group: Any, g: int, k: i
 
 
 @loop
-def _row(K: Any, columns: Any, stretches: Any, k: Any) -> Any:
-    """The row of local point k: of the stored matrix K, or the k-th where rows are computed from `columns`."""
+def _row(K: Any, place: Any, stretches: Any, k: Any) -> Any:
+    """The row of local point k: of the stored matrix K, or at its place among the rows computed so far."""
     first, middle, second = stretches
-    if columns is None:
+    if place is None:
         return K[first + k] if k < middle else K[second + k - middle]
-    return K[k]
+    return K[place[k]]
 
 
 def minimise_pairs(
@@ -177,46 +177,50 @@ def minimise_pairs(
 
 @loop
 def minimise_pairs_on_points(
-    columns: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int, tol: float, max_steps: int
-) -> tuple[int, float]:
+    columns: Any, K: Any, place: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int,
+    tol: float, max_steps: int,
+) -> tuple[int, float]:  # fmt: skip
     """The same from the N points of `RowsOnDemand.columns`: a row is computed when it is first needed.
 
-    Points that never become support vectors cost nothing but their share of other rows (Rifkin 2002, section 2.4.1).
+    It goes to the next free row of K (n, n), whose number `place` (n,) keeps: -1 where there is none.  Points that
+    never become support vectors cost nothing but their share of other rows (Rifkin 2002, section 2.4.1).
     """
-    n = s.shape[1]
-    K = room_for_rows(columns, n)
-    known = np.zeros(n, np.bool_)
-    if n <= ALL_ROWS:
+    n = place.shape[0]
+    if n <= ALL_ROWS and place[0] < 0:
         first, middle, second = stretches
         fill_all(columns, first, middle, second, K)
-        known[:] = True
-    return pair_steps(K, known, columns, stretches, diagonal, F, s, program, groups, tol, max_steps)
+        for k in range(n):
+            place[k] = k
+    return pair_steps(K, place, columns, stretches, diagonal, F, s, program, groups, tol, max_steps)
 
 
 @loop
 def pair_steps(
-    K: Any, known: Any, columns: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int,
+    K: Any, place: Any, columns: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int,
     tol: float, max_steps: int,
 ) -> tuple[int, float]:  # fmt: skip
-    """Pair steps on rows of K: those of a stored matrix where `columns` is None, else local rows filled on demand.
+    """Pair steps on rows of K: those of a stored matrix where `place` is None, else the rows computed so far.
 
-    With `known` (n,) and no `columns`, only points whose rows are known take part.  What `columns` is None decides is
-    decided when this is compiled: the steps on a stored matrix hold no code that computes rows.
+    Rows that are not there yet are computed from `columns`; where there are none, their points do not take part.  What
+    is None is known when this is compiled: the steps on a stored matrix hold no code that computes rows.
     """
     first, middle, second = stretches
     linear, ridge, lower, upper, group = program
     n = s.shape[1]
     # Points up to `cut` lie in a row from `left` on, the others from `right` on; a row made here is one stretch.
     left, cut, right = first, middle, second
-    if columns is not None:
+    used: Any = np.int64(0)
+    if place is not None:
         left, cut, right = 0, n, n
+        for k in range(n):
+            used = max(used, place[k] + 1)
     rise = np.empty((groups, n))
     fall = np.empty((groups, n))
     curvature = np.empty(n, np.float32)
     for k in range(n):
         _refresh(program, s, rise, fall, k)
         curvature[k] = diagonal[k] + ridge[0, k]
-        if columns is None and known is not None and not known[k]:
+        if columns is None and place is not None and place[k] < 0:
             for h in range(groups):
                 rise[h, k], fall[h, k] = NEVER, -NEVER
     nowhere: Any = np.int64(0)  # from a bare 0 all that takes a position would be compiled twice
@@ -237,10 +241,11 @@ def pair_steps(
             lowest, at = _smallest(F, rise[h])
             if lowest > 0.5 * NEVER:
                 continue
-            if columns is not None and not known[at]:
-                fill_row(columns, at, first, middle, second, K[at])
-                known[at] = True
-            row = _row(K, columns, stretches, at)
+            if columns is not None and place[at] < 0:
+                fill_row(columns, at, first, middle, second, K[used])
+                place[at] = used
+                used += 1
+            row = _row(K, place, stretches, at)
             own = curvature[at]
             down = fall[h]
             near = row[left : left + cut]
@@ -258,10 +263,11 @@ def pair_steps(
             break
         li = _layer(linear, ridge, upper, s, group, g, i, rise[g, i])
         lj = _layer(linear, ridge, lower, s, group, g, j, fall[g, j])
-        if columns is not None and not known[j]:
-            fill_row(columns, j, first, middle, second, K[j])
-            known[j] = True
-        row, other_row = _row(K, columns, stretches, i), _row(K, columns, stretches, j)
+        if columns is not None and place[j] < 0:
+            fill_row(columns, j, first, middle, second, K[used])
+            place[j] = used
+            used += 1
+        row, other_row = _row(K, place, stretches, i), _row(K, place, stretches, j)
         shared = row[left + j] if j < cut else row[right + j - cut]
         bends = diagonal[i] + ridge[li, i] + diagonal[j] + ridge[lj, j]
         eta = max(bends - 2.0 * shared, least_curvature(bends))

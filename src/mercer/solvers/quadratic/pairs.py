@@ -24,10 +24,11 @@ from mercer.compiled import loop
 from mercer.gram import RowsOnDemand
 from mercer.losses import Hinge
 from mercer.problems.certificate import SCALED_FROM, Certificate, converged
-from mercer.problems.risk import RegularisedRisk
+from mercer.problems.scale import Tangent, best_scale
 from mercer.problems.statement import Costs, stated
-from mercer.solvers.quadratic.growing_rows import GrowingRows, minimise_on_growing_rows
+from mercer.solvers.quadratic.growing_rows import minimise_on_growing_rows
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_on_points
+from mercer.solvers.quadratic.rooms import BlockRows, PointRows
 from mercer.solvers.verification import MEAN_ROUNDING, ROUNDING, mean_bound, negligible
 
 # Fewer kernel values than this in all pairs together are not worth handing to other threads.
@@ -40,6 +41,8 @@ SAMPLED_POINTS = 32
 EXPECTED, EXPECTED_MEAN = 4.0, 1.0
 # How often a machine goes on from exact values.
 REFINEMENTS = 2
+# Margins closer to one than this are on it: they are rounded sums.
+ON_MARGIN = 1e-12
 # A pair is one compiled call, during which nobody looks at time limits and Ctrl-C.  One that takes more steps than pass
 # over so many values, about a second, is left to a solver that looks up meanwhile.
 LONGEST_CALL = 500_000_000
@@ -68,8 +71,8 @@ class PairSolution(NamedTuple):
 
 
 @loop
-def best_bias(F: Any, y: Any, box: Any, order: Any) -> Any:
-    """The b that makes sum_i C_i (1 - y_i (F_i + b))_+ smallest; `order` sorts the break points y - F."""
+def best_bias(F: Any, y: Any, box: Any, t: float, order: Any) -> Any:
+    """The b that makes sum_i C_i (1 - y_i (t F_i + b))_+ smallest; `order` sorts the break points y - t F."""
     n = F.shape[0]
     slope = 0.0
     total = 0.0
@@ -82,28 +85,43 @@ def best_bias(F: Any, y: Any, box: Any, order: Any) -> Any:
         k = order[at]
         slope += box[k]
         if slope > flat:
-            return y[k] - F[k]
+            return y[k] - t * F[k]
         if slope >= -flat:
             ahead = at + 1
             while ahead < n and box[order[ahead]] <= flat:
                 ahead += 1
             end = order[ahead] if ahead < n else k
-            return 0.5 * (y[k] - F[k] + y[end] - F[end])
-    return y[order[n - 1]] - F[order[n - 1]]
+            return 0.5 * (y[k] - t * F[k] + y[end] - t * F[end])
+    return y[order[n - 1]] - t * F[order[n - 1]]
 
 
 @loop
-def _certificate(F: Any, y: Any, box: Any, s: Any, order: Any) -> tuple[float, float, float]:
-    """Primal value, gap as a sum of non-negative terms, and bias."""
-    bias = best_bias(F, y, box, order)
-    primal = 0.0
-    gap = 0.0
-    for k in range(F.shape[0]):
-        margin = y[k] * (F[k] + bias)
+def _at_scale(F: Any, y: Any, box: Any, s: Any, t: float, order: Any) -> tuple[float, float, float, float, float]:
+    """Primal value and gap of the multiple t f with its best bias, that bias, and the losses and their slope in t.
+
+    `order` sorts the break points y - t F; s sums to zero.  The gap is the sum of (1 - t)^2 s'F / 2 and of non-negative
+    terms.  The slope at the best bias is that of losses whose responses r sum to zero: -sum_i r_i F_i, where points on
+    the margin, whose responses may be anything in their boxes, make up the sum.
+    """
+    n = F.shape[0]
+    bias = best_bias(F, y, box, t, order)
+    norm = losses = gap = slope = missing = 0.0
+    for k in range(n):
+        margin = y[k] * (t * F[k] + bias)
         loss = box[k] * max(0.0, 1.0 - margin)
-        primal += 0.5 * s[k] * F[k] + loss
+        norm += s[k] * F[k]
+        losses += loss
         gap += max(0.0, loss + abs(s[k]) * (margin - 1.0))
-    return primal, gap, bias
+        if margin < 1.0 - ON_MARGIN:
+            slope -= box[k] * y[k] * F[k]
+            missing -= box[k] * y[k]
+    for k in range(n):
+        if abs(y[k] * (t * F[k] + bias) - 1.0) <= ON_MARGIN:
+            response = min(max(missing, min(0.0, box[k] * y[k])), max(0.0, box[k] * y[k]))
+            slope -= response * F[k]
+            missing -= response
+    norm = max(norm, 0.0)
+    return 0.5 * t * t * norm + losses, gap + 0.5 * (1.0 - t) ** 2 * norm, bias, losses, slope
 
 
 @loop
@@ -180,9 +198,10 @@ def _machine(
     while True:
         taken, violation = minimise(rows, stretches, diagonal, F, s[None], program, 1, tol, most - steps)
         steps += taken
-        primal, gap, bias = _certificate(F, y, box, s, np.argsort(y - F))
+        at_one = _at_scale(F, y, box, s, 1.0, np.argsort(y - F))
+        primal, gap, bias = at_one[:3]
         if not converged(primal, primal - gap, SCALED_FROM, gap):
-            primal, gap = _scaled(F, y, box, s, bias)
+            primal, gap = _best_multiple(F, y, box, s, at_one)
         weights = _weights(F, y, box, s, origin, sharp, diagonal, bias, ROUNDING * eps)
         found = Certificate(primal, primal - gap, gap, bias)
         machine = PairSolution(s, found, steps, violation, F, box, diagonal, weights)
@@ -270,13 +289,18 @@ def _with_doubt(machine: PairSolution, level: float, mean: float, dtype: Any, to
     return machine._replace(certificate=wider)
 
 
-def _scaled(F: Vector, y: Vector, box: Vector, s: Vector, bias: float) -> tuple[float, float]:
-    """Primal and gap of the best multiple of the function."""
-    shape: Any = np.broadcast_to(0.0, (F.size, F.size))  # the values are known; of the matrix only its size is asked
-    program = RegularisedRisk(shape, y, Hinge(), 1.0, box).program()
-    h = np.array([-bias])
-    t, scaled = program.best_scale(s, F, h, s)
-    return min(program.evaluate(s, F, h, s), program.evaluate(s, F, scaled, s, t))
+def _best_multiple(F: Vector, y: Vector, box: Vector, s: Vector, found: tuple[float, ...]) -> tuple[float, float]:
+    """Primal and gap of the best multiple of the function, which at t = 1 has `found`."""
+    norm = float(s @ F)
+    at = {1.0: found}
+
+    def tangent(t: float) -> Tangent:
+        if t not in at:
+            at[t] = _at_scale(F, y, box, s, t, np.argsort(y - t * F))
+        return Tangent(t, *at[t][3:])
+
+    best = best_scale(norm, tangent(1.0), tangent, float(np.abs(s).sum()) - 0.5 * norm)
+    return at[best][0], at[best][1]
 
 
 def solve_pairs(
@@ -295,8 +319,14 @@ def solve_pairs(
     the order of the two stretches.  `go_on` is asked before each pair; those it forbids come back as None, and so do
     those that take longer than `LONGEST_CALL`.  `exact` computes K c again for machines whose sums turn out coarse.
     """
-    given = (minimise_pairs_on_points, rows.columns(order), box, rows.diagonal()[order].astype(np.float64))
+    points = PointRows(rows.columns(order), max(size + other for _, size, _, other in stretches))
+    given = (_minimise_on_points, points, box, rows.diagonal()[order].astype(np.float64))
     return _run(given, stretches, tol, max_steps, go_on, rows.dtype, exact)
+
+
+def _minimise_on_points(rows: PointRows, stretches: tuple[int, int, int], diagonal: Vector, *rest: Any) -> Any:
+    """Pair steps on rows that are computed one by one in the room of this thread."""
+    return minimise_pairs_on_points(rows.columns, *rows.rooms.of(stretches, len(diagonal)), stretches, diagonal, *rest)
 
 
 def solve_stored_pairs(
@@ -314,7 +344,7 @@ def solve_stored_pairs(
 
 
 def solve_growing_pairs(
-    rows: GrowingRows,
+    rows: BlockRows,
     stretches: list[Stretches],
     box: Vector,
     tol: float,
@@ -325,7 +355,7 @@ def solve_growing_pairs(
 ) -> list[PairSolution | None]:
     """The same for expensive values, `most` pairs at a time: blocks of rows are computed when they are needed."""
     given = (minimise_on_growing_rows, rows, box, rows.gram.diagonal().astype(np.float64))
-    return _run(given, stretches, tol, max_steps, go_on, rows.dtype, exact, most)
+    return _run(given, stretches, tol, max_steps, go_on, rows.gram.dtype, exact, most)
 
 
 def _run(
