@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.gram import cost
 from mercer.gram.cached import CachedGram
@@ -99,9 +102,9 @@ def finer(operator: Any) -> GramOperator | None:
         return None
 
 
-def streamed(operator: GramOperator) -> GramOperator:
-    """The matrix of an operator with every value computed when it is asked for, and none kept."""
-    engine = operator.engine
+def streamed(operator: GramOperator, index: NDArray[np.intp] | None = None) -> GramOperator:
+    """The matrix of an operator, or of its points at `index`, with every value computed when it is asked for."""
+    engine = operator.engine if index is None else operator.engine.subset(index)
     return _make(engine, cost.plan("streamed", engine.task(operator.plan().budget)))
 
 

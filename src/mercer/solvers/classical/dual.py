@@ -195,7 +195,7 @@ class ClassicalDual(GroupSums):
     def settled(self) -> Mask:
         """Which variables (N,) are at a bound and do not violate by half of tol."""
         G, group = self.G.ravel(), self.group.ravel()
-        levels = self._levels() if self.groups else np.zeros(0)
+        levels = self._levels(self.G, self.s, self._program()) if self.groups else np.zeros(0)
         excess = G - (levels[group] if self.groups else 0.0)
         slack = 0.5 * self.tol
         low, high = self.flat <= self.lower.ravel(), self.flat >= self.upper.ravel()

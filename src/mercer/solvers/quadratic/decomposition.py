@@ -24,7 +24,9 @@ from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic.faces import Faces
 from mercer.solvers.quadratic.growing_rows import minimise_on_growing_rows
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_on_points, minimise_singles
+from mercer.solvers.quadratic.pair_steps_together import Crew
 from mercer.solvers.quadratic.rooms import BlockRows
+from mercer.solvers.quadratic.shrinking import FEWEST, MOST, WORTH, Active, can_shrink, may_move
 from mercer.solvers.quadratic.violations import free_gradients, survey, violators
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import inside, predicted, recomputed, sampled
@@ -83,7 +85,7 @@ def solve(
     whole = problem if isinstance(problem, Problem) else PlainProgram(problem)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():
-        strategy = GroupSums(whole, tol, starting_variables(whole.program(), start, monitor))
+        strategy = GroupSums(whole, tol, starting_variables(whole.program(), start, monitor), shrinks=gap_tol is None)
         return Search(strategy, tol=tol, gap_tol=gap_tol, monitor=listener, seed=seed).run(max_iter, working_set)
 
 
@@ -94,8 +96,16 @@ class GroupSums:
     finishes = True
     exact = False
 
-    def __init__(self, problem: Problem, tol: float, start: Array | None, outputs: Array | None = None) -> None:
-        """`outputs` (n,) are K c at the start, where they are known."""
+    def __init__(
+        self,
+        problem: Problem,
+        tol: float,
+        start: Array | None,
+        outputs: Array | None = None,
+        *,
+        shrinks: bool = False,
+    ) -> None:
+        """`outputs` (n,) are K c at the start, where they are known; `shrinks`: points may be left out of rounds."""
         program = problem.program()
         self.problem, self.program, self.tol = problem, program, tol
         self.gram: Any = program.gram
@@ -112,8 +122,11 @@ class GroupSums:
         self.diagonal = np.asarray(self.gram.diagonal(), dtype=np.float64) + self.constant
         self.G = np.empty(shape)
         self.extremes = np.empty((self.groups, 4))
-        self.found: Index = np.empty(self.n, dtype=np.intp)
-        self.count = 0
+        self.found = self.extreme = np.empty(0, dtype=np.intp)
+        self.focus: Active | None = None
+        self.shrinks = shrinks and can_shrink(self.gram, self.n)
+        self.regrets, self.focus_value = 0, np.inf
+        self.crew = Crew()
         self.matrix: Any = None
         self.place: Any = None
         self.blocks: BlockRows | None = None
@@ -142,27 +155,74 @@ class GroupSums:
         return int(min(LARGEST_WORKING_SET, np.sqrt(room)))
 
     def _add(self, points: Index, change: Array) -> None:
-        """F += (K + constant)[:, points] change."""
-        self.F += self.gram.columns_dot(points, change)
-        if self.constant:
-            self.F += self.constant * float(change.sum())
-        self.kernel_values += self.n * points.size
+        """F += (K + constant)[:, points] change, at the active points."""
+        if self.focus is None:
+            self.F += self.gram.columns_dot(points, change) + self.constant * float(change.sum())
+            self.kernel_values += self.n * points.size
+        else:
+            rows = self.focus.points
+            self.F[rows] += self.focus.product(points, change) + self.constant * float(change.sum())
+            self.kernel_values += rows.size * points.size
+
+    # Points left out -------------------------------------------------------------------------------------------
+
+    def _shrink(self, G: Array, s: Array, program: Parts, points: Index | None) -> None:
+        """Leave out the points, of those surveyed, that can be in no violating pair, where they are many."""
+        if not self.shrinks or self.violation <= self.tol:
+            return
+        m = s.shape[1]
+        chosen = np.empty(m, np.intp)
+        chosen = chosen[: may_move(G, s, program, self.extremes, self.violation, chosen)]
+        if m < FEWEST or chosen.size > WORTH * m or not chosen.size:
+            return
+        self.focus_value = self.objective()
+        self.focus = Active(self.gram, chosen if points is None else points[chosen], self._program(), self.focus)
+
+    def _complete(self) -> None:
+        """Bring the outputs of points that were left out up to date."""
+        if self.focus is not None:
+            self.kernel_values += self.focus.complete(self.F, self.constant)
+
+    def _all_again(self) -> None:
+        """All points are active again."""
+        self._complete()
+        self.focus = None
 
     # Violations ------------------------------------------------------------------------------------------------
 
     def survey(self) -> None:
-        """Gradients of all variables, and the points whose variables violate by more than half of tol."""
-        survey(self.F, self.s, self._program(), self.G, self.extremes)
+        """Gradients of all active variables, and the points whose variables violate by more than half of tol."""
+        self._survey()
+        if self.focus is not None and self.violation <= self.tol:
+            self._all_again()
+            self._survey()
+            self.regrets += self.violation > self.tol
+            self.shrinks = self.shrinks and self.regrets < MOST
+
+    def _survey(self) -> None:
+        points, program = None, self._program()
+        F, s, G = self.F, self.s, self.G
+        if self.focus is not None:
+            points, program = self.focus.points, self.focus.program
+            F, s, G = F[points], s[:, points], np.empty((len(s), points.size))
+        survey(F, s, program, G, self.extremes)
         slack = 0.5 * self.tol if self.groups else self.tol
-        self.count, worst = violators(self.G, self.s, self._program(), self._levels(), slack, self.found)
+        levels = self._levels(G, s, program)
+        found = np.empty(s.shape[1], np.intp)
+        count, worst = violators(G, s, program, levels, slack, found)
         gaps = self.extremes[:, 2] - self.extremes[:, 0]
         self.violation = max(0.0, float(gaps.max())) if self.groups else worst
+        at = self.extremes[:, [1, 3]].ravel().astype(np.intp)
+        self.extreme, self.found = at[at >= 0] % s.shape[1], found[:count]
+        if points is not None:
+            self.extreme, self.found = points[self.extreme], points[self.found]
+        self._shrink(G, s, program, points)
 
-    def _levels(self) -> Array:
+    def _levels(self, G: Array, s: Array, program: Parts) -> Array:
         """The guess of each group's multiplier: median gradient of its free variables, between the two extremes."""
-        theta, scratch = np.zeros(self.groups), np.empty(self.s.size)
+        theta, scratch = np.zeros(self.groups), np.empty(s.size)
         for g in range(self.groups):
-            count = free_gradients(self.G, self.s, self._program(), g, scratch)
+            count = free_gradients(G, s, program, g, scratch)
             low, high = sorted((self.extremes[g, 0], self.extremes[g, 2]))
             middle = 0.5 * (low + high) if np.isfinite(low + high) else 0.0
             level = float(np.median(scratch[:count])) if count else middle
@@ -171,12 +231,11 @@ class GroupSums:
 
     def violators(self) -> Index:
         """Points with a variable on the wrong side of its group's level."""
-        return self.found[: self.count]
+        return self.found
 
     def worst(self) -> Index:
         """The worst pair of each group."""
-        at = self.extremes[:, [1, 3]].ravel().astype(np.intp)
-        return at[at >= 0] % self.n
+        return self.extreme
 
     def free(self, points: Index) -> NDArray[np.bool_]:
         """Which points have a variable strictly inside its bounds."""
@@ -189,6 +248,8 @@ class GroupSums:
 
     def objective(self) -> float:
         """Value of the program at the present variables."""
+        if self.focus is not None:
+            return self.focus_value
         value = 0.5 * float(self.coefficients() @ self.F) + float(np.vdot(self.linear, self.s))
         return value + 0.5 * float(np.vdot(self.ridge, self.s * self.s))
 
@@ -227,7 +288,7 @@ class GroupSums:
         if W is None:
             return self._solve_all(tol, most)
         F, s = self.F[W], self.s[:, W]
-        before = s.sum(axis=0)
+        first, before = s.copy(), s.sum(axis=0)
         K = self._with_constant(self.gram.block(W, W))
         self.kernel_values += W.size * W.size
         self.faces.begin()
@@ -236,11 +297,19 @@ class GroupSums:
         self.s[:, W] = s
         moved = np.flatnonzero(change)
         if moved.size:
+            outputs = self.F[W]
             self._add(W[moved], change[moved])
+            if self.focus is not None:
+                # K is symmetric: c'Kc / 2 grows by that much.
+                self.focus_value += 0.5 * float(change @ (outputs + self.F[W]))
+        if self.focus is not None:
+            rise = s - first
+            self.focus_value += float(np.vdot(rise, self.linear[:, W] + 0.5 * self.ridge[:, W] * (s + first)))
         return outcome
 
     def _solve_all(self, tol: float, most: int) -> tuple[int, float]:
         """Pair steps on all variables; rows come from the points when they are needed, or from the whole matrix."""
+        self._all_again()
         rows = self._rows_on_demand()
         if rows is not None:
             before = self.s.any(axis=0)
@@ -322,8 +391,7 @@ class GroupSums:
         """Pair steps, or steps on single variables where no sums are fixed."""
         if self.groups == 0:
             return minimise_singles(K, diagonal, F, s, program, tol, most)
-        m = s.shape[1]
-        return minimise_pairs(K, (0, m, m), diagonal, F, s, program, self.groups, tol, most)
+        return self.crew.minimise(K, diagonal, F, s, program, self.groups, tol, most)
 
     # Certificates ----------------------------------------------------------------------------------------------
 
@@ -333,6 +401,7 @@ class GroupSums:
 
     def certificate(self, aim: float | None = None, uncertainty: Uncertainty | None = None) -> Certificate:
         """That of the problem."""
+        self._complete()
         return self.problem.certificate(self.s.ravel(), self._f0(), aim=aim, uncertainty=uncertainty)
 
     def predicted(self, steps: int, dtype: Any) -> Uncertainty:
@@ -341,18 +410,20 @@ class GroupSums:
 
     def sampled(self, seed: int) -> Uncertainty:
         """What a random sample of F shows."""
+        self._complete()
         free = inside(self.program, self.s.ravel())
         return sampled(self.gram, self.coefficients(), self._f0(), self.diagonal - self.constant, free, seed)
 
     def recompute(self) -> None:
         """F = (K + constant) c in float64."""
         c = self.coefficients()
-        self.matrix = self.blocks = None  # the products need their memory
+        self.focus = self.matrix = self.blocks = None  # the products need their memory
         self.F = recomputed(self.gram, c) + self.constant * float(c.sum())
         self.kernel_values += self.n * int(np.count_nonzero(c))
 
     def use(self, gram: Any) -> None:
         """Go on with another operator for the same values."""
+        self._all_again()
         self.gram, self.matrix, self.blocks = gram, None, None
 
     def coefficients(self) -> Array:
@@ -369,6 +440,7 @@ class GroupSums:
 
     def expansion(self) -> Array:
         """K c (n,) at the training points."""
+        self._complete()
         return self._f0().copy()
 
     def facts(self) -> dict[str, Any]:

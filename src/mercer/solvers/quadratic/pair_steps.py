@@ -25,7 +25,7 @@ import numpy as np
 
 from mercer.compiled import greater, lesser, loop
 from mercer.gram import fill_all, fill_row
-from mercer.solvers.quadratic.analytic_step import TINY, least_curvature, pair_length, single_length
+from mercer.solvers.quadratic.analytic_step import TINY, least_curvature, pair_move, single_length
 
 # Up to so many points one product for all rows is cheaper than a few rows one by one.
 ALL_ROWS = 256
@@ -46,7 +46,7 @@ def _lowest_sum(F: Any, offset: Any) -> Any:
 
 
 @loop
-def _smallest(F: Any, offset: Any) -> Any:
+def smallest(F: Any, offset: Any) -> Any:
     """Value and position of the smallest F + offset."""
     n = F.shape[0]
     best = 2.0 * NEVER
@@ -81,7 +81,7 @@ def _highest_gain(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level
 
 
 @loop
-def _steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any) -> Any:
+def steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any) -> Any:
     """Largest gain, its position, and the largest G_j - level, over a stretch of points.
 
     `row` holds K between the chosen point and these points, `curvature` their K_kk + r_k, `own` that of the chosen one.
@@ -114,7 +114,7 @@ def _steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: An
 
 
 @loop
-def _shift(F: Any, row: Any, other: Any, amount: float) -> None:
+def shift(F: Any, row: Any, other: Any, amount: float) -> None:
     """F += amount (row - other); with a first index to add to k this would not run in vector registers."""
     for k in range(row.shape[0]):
         F[k] += amount * (np.float64(row[k]) - np.float64(other[k]))
@@ -128,7 +128,7 @@ def _shift_one(F: Any, row: Any, amount: float) -> None:
 
 
 @loop
-def _refresh(program: Any, s: Any, rise: Any, fall: Any, k: int) -> None:
+def refresh(program: Any, s: Any, rise: Any, fall: Any, k: int) -> None:
     """Offsets of point k in each group: the best of its variables that may rise, and that may fall."""
     linear, ridge, lower, upper, group = program
     for g in range(rise.shape[0]):
@@ -144,7 +144,7 @@ def _refresh(program: Any, s: Any, rise: Any, fall: Any, k: int) -> None:
 
 
 @loop
-def _layer(linear: Any, ridge: Any, bound: Any, s: Any, group: Any, g: int, k: int, offset: float) -> int:
+def layer_at(linear: Any, ridge: Any, bound: Any, s: Any, group: Any, g: int, k: int, offset: float) -> int:
     """The variable of point k in group g that is off its bound and has the given offset."""
     for l in range(s.shape[0]):
         if group[l, k] == g and s[l, k] != bound[l, k] and linear[l, k] + ridge[l, k] * s[l, k] == offset:
@@ -218,7 +218,7 @@ def pair_steps(
     fall = np.empty((groups, n))
     curvature = np.empty(n, np.float32)
     for k in range(n):
-        _refresh(program, s, rise, fall, k)
+        refresh(program, s, rise, fall, k)
         curvature[k] = diagonal[k] + ridge[0, k]
         if columns is None and place is not None and place[k] < 0:
             for h in range(groups):
@@ -238,7 +238,7 @@ def pair_steps(
         i = j = g = nowhere
         level = 0.0
         for h in range(groups):
-            lowest, at = _smallest(F, rise[h])
+            lowest, at = smallest(F, rise[h])
             if lowest > 0.5 * NEVER:
                 continue
             if columns is not None and place[at] < 0:
@@ -249,10 +249,10 @@ def pair_steps(
             own = curvature[at]
             down = fall[h]
             near = row[left : left + cut]
-            gain, partner, widest = _steepest(F[:cut], down[:cut], near, curvature[:cut], own, lowest)
+            gain, partner, widest = steepest(F[:cut], down[:cut], near, curvature[:cut], own, lowest)
             if n > cut:
                 beyond = row[right : right + n - cut]
-                other_gain, other, wide = _steepest(F[cut:], down[cut:], beyond, curvature[cut:], own, lowest)
+                other_gain, other, wide = steepest(F[cut:], down[cut:], beyond, curvature[cut:], own, lowest)
                 if other_gain > gain:
                     gain, partner = other_gain, cut + other
                 widest = max(widest, wide)
@@ -261,28 +261,26 @@ def pair_steps(
                 i, j, g, level = at, partner, h, lowest
         if violation <= tol or steps >= max_steps:
             break
-        li = _layer(linear, ridge, upper, s, group, g, i, rise[g, i])
-        lj = _layer(linear, ridge, lower, s, group, g, j, fall[g, j])
+        li = layer_at(linear, ridge, upper, s, group, g, i, rise[g, i])
+        lj = layer_at(linear, ridge, lower, s, group, g, j, fall[g, j])
         if columns is not None and place[j] < 0:
             fill_row(columns, j, first, middle, second, K[used])
             place[j] = used
             used += 1
         row, other_row = _row(K, place, stretches, i), _row(K, place, stretches, j)
         shared = row[left + j] if j < cut else row[right + j - cut]
-        bends = diagonal[i] + ridge[li, i] + diagonal[j] + ridge[lj, j]
-        eta = max(bends - 2.0 * shared, least_curvature(bends))
-        slope = F[j] + fall[g, j] - level
+        bend, other_bend = diagonal[i] + ridge[li, i], diagonal[j] + ridge[lj, j]
         room_up = upper[li, i] - s[li, i]
         room_down = s[lj, j] - lower[lj, j]
-        step = pair_length(slope, bends, shared, room_up, room_down)
+        step, won = pair_move(F[j] + fall[g, j], level, bend, other_bend, shared, room_up, room_down)
         s[li, i] = upper[li, i] if step >= room_up else s[li, i] + step
         s[lj, j] = lower[lj, j] if step >= room_down else s[lj, j] - step
-        _shift(F[:cut], row[left : left + cut], other_row[left : left + cut], step)
+        shift(F[:cut], row[left : left + cut], other_row[left : left + cut], step)
         if n > cut:
-            _shift(F[cut:], row[right : right + n - cut], other_row[right : right + n - cut], step)
-        _refresh(program, s, rise, fall, i)
-        _refresh(program, s, rise, fall, j)
-        gained += step * (slope - 0.5 * eta * step)
+            shift(F[cut:], row[right : right + n - cut], other_row[right : right + n - cut], step)
+        refresh(program, s, rise, fall, i)
+        refresh(program, s, rise, fall, j)
+        gained += won
         steps += 1
         if steps % stretch == 0:
             if gained - gained_before <= NOISE * gained:

@@ -36,8 +36,8 @@ HANDED_OVER = 4_000_000
 # Machines, and points of each kind in them, whose values are computed again to see how far off those of all are.
 SAMPLED_PAIRS = 4
 SAMPLED_POINTS = 32
-# Errors to expect in the mean, and of their mean with sign, in units of eps sqrt(sum_j s_j^2 k_jj), before any are seen.
-# Too low they cost a second solve of another kind, too high a look at exact values that was not needed.
+# Errors to expect in the mean, and of their mean with sign, in units of eps sqrt(sum_j s_j^2 k_jj), before any are
+# seen.  Too low they cost a second solve of another kind, too high a look at exact values that was not needed.
 EXPECTED, EXPECTED_MEAN = 4.0, 1.0
 # How often a machine goes on from exact values.
 REFINEMENTS = 2
@@ -319,7 +319,7 @@ def solve_pairs(
     the order of the two stretches.  `go_on` is asked before each pair; those it forbids come back as None, and so do
     those that take longer than `LONGEST_CALL`.  `exact` computes K c again for machines whose sums turn out coarse.
     """
-    points = PointRows(rows.columns(order), max(size + other for _, size, _, other in stretches))
+    points = PointRows(rows.columns(order), max(size + other for _, size, _, other in stretches), rows.dtype)
     given = (_minimise_on_points, points, box, rows.diagonal()[order].astype(np.float64))
     return _run(given, stretches, tol, max_steps, go_on, rows.dtype, exact)
 

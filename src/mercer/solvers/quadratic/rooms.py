@@ -39,8 +39,8 @@ class Rooms:
 class PointRows:
     """Points laid out for loops that compute a row when they first need it, and rooms for the rows."""
 
-    def __init__(self, columns: PointColumns, largest: int) -> None:
-        self.columns, self.rooms = columns, Rooms(largest, columns.points.dtype)
+    def __init__(self, columns: PointColumns, largest: int, dtype: Any) -> None:
+        self.columns, self.rooms = columns, Rooms(largest, dtype)
 
 
 class BlockRows:
