@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from mercer.solvers.quadratic.pair_steps import pair_steps
 from mercer.solvers.quadratic.rooms import BlockRows, Stretches
 
-# Rows of one block, or this share of those that are there: fewer use BLAS badly, more are those of points that would
-# have come right by themselves.
+# Rows of one block, or these shares of all points and of the rows that are there: fewer use BLAS badly and pass over
+# sparse points too often, more are those of points that would have come right by themselves.
 BLOCK = 64
-SHARE_OF_KNOWN = 0.25
+SHARE_OF_ALL, SHARE_OF_KNOWN = 1.0 / 32.0, 0.25
 # The steps on the rows so far end at this share of the violation at all points.
 AIM = 0.1
 
@@ -57,7 +57,7 @@ def minimise_on_growing_rows(
         if violation <= tol or steps >= max_steps:
             return steps, violation
         theta = 0.5 * (fall[known].max() + rise[known].min())
-        most = max(BLOCK, int(SHARE_OF_KNOWN * np.count_nonzero(known)))
+        most = max(BLOCK, int(SHARE_OF_ALL * n), int(SHARE_OF_KNOWN * np.count_nonzero(known)))
         chosen = _worst(np.where(known, 0.0, np.maximum(theta - rise, fall - theta)), most)
         if not (taken or chosen.size):
             return steps, violation  # rounding lets the steps go no further
