@@ -13,9 +13,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercer
 
-DENSE, SPARSE = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
-
-STEPS = "a weight is the length of a step of a stream, copies of a point are several steps, and their order counts"
 INDICATORS = "y is a matrix of 0 and 1, one column for each label; the check gives other labels"
 SHAPE = "answers have the shape (n, k) of y; the check wants (n,) for one label"
 
@@ -24,9 +21,6 @@ EXPECTED: dict[str, dict[str, str]] = {
         "check_class_weight_classifiers": "with class weights 1e7 apart all points of the light classes are at their "
         "bounds: 86 % of the points go to the heavy class of three, the check wants more than 87 %",
     },
-    "OnlineSVC": {DENSE: STEPS, SPARSE: STEPS},
-    "OnlineSVR": {DENSE: STEPS, SPARSE: STEPS},
-    "OnlineNovelty": {DENSE: STEPS, SPARSE: STEPS},
     "Multilabel": {
         "check_estimators_dtypes": INDICATORS,
         "check_sample_weights_pandas_series": INDICATORS,
