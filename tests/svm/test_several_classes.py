@@ -163,6 +163,16 @@ def test_the_margin_is_wider_where_one_point_outweighs_the_other_class_and_the_o
     assert heaviest.min() == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.parametrize("heavier", [0, 1])
+def test_a_machine_of_wider_margin_is_the_one_of_C_that_is_one_over_rho(heavier) -> None:
+    two = Y < 2
+    weights = {heavier: 300.0}
+    machine = NuSVC(kernel=KERNEL, class_weight=weights, tol=1e-10).fit(X[two], Y[two])
+    C = 1.0 / machine.solution_.multipliers["rho"]
+    by_C = SVC(C=C, kernel=KERNEL, class_weight=weights, tol=1e-10).fit(X[two], Y[two])
+    np.testing.assert_allclose(machine.decision_function(X), by_C.decision_function(X), atol=1e-6)
+
+
 def test_class_weights_too_far_apart_for_any_nu_give_more_and_more_of_space_to_the_heavier_class() -> None:
     two = Y < 2
     new = np.random.default_rng(5).normal(size=(400, X.shape[1])) * 3.0 * X.std()

@@ -38,6 +38,8 @@ from mercer.solvers.solution import Solution
 from mercer.svm.classification import Classifier, Index, Matrix, Trained, Vector
 from mercer.svm.solving import WarmStart
 
+FARTHEST = 1.0 / float(np.finfo(np.float64).eps)  # times a margin is wider; beyond, f adds nothing to the bias
+
 
 def largest_nu(y: Vector, weights: Vector | None) -> float:
     """Twice the weighted share of the smaller class of labels y (n,) of +-1."""
@@ -51,7 +53,7 @@ def widened(problem: NuClassification, found: Solution) -> Solution:
     lighter, heavier = sorted(weights.values(), key=np.sum)
     rho = float(found.multipliers["rho"])
     saturated = 0.5 * problem.nu * problem.box.sum() >= (1.0 - NU_SLACK) * lighter.sum()
-    times = float(heavier.mean() / lighter.sum())
+    times = min(float(heavier.mean()) / float(lighter.sum()), FARTHEST)
     if not saturated or times <= 1.0 or rho <= 0.0:
         return found
     sign = 1.0 if heavier is weights[1.0] else -1.0
