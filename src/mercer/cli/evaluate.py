@@ -35,7 +35,7 @@ def evaluate(
     from mercer.models import load_model
 
     loaded = load_model(model)
-    if hasattr(loaded.machine, "n_labels_"):
+    if getattr(loaded.machine, "multilabel_", False):
         raise InvalidInput(f"{model}: answers several labels at once, which evaluate does not score; use predict")
     read = read_for(loaded, data, target, format, missing, groups)
     y = target_of(read)

@@ -86,7 +86,7 @@ def describe_model(model: Any) -> dict[str, Any]:
     }
     if hasattr(machine, "objective_"):  # codes on a given matrix leave it behind
         facts |= machines.certificate(machine)
-    if hasattr(machine, "n_labels_"):
+    if getattr(machine, "multilabel_", False):
         facts["labels"] = machine.n_labels_
     elif hasattr(machine, "classes_"):
         facts["classes"] = ", ".join(str(label) for label in machine.classes_)

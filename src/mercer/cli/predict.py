@@ -68,7 +68,7 @@ def predict(
 
 def _values(model: Any, X: Any, proba: bool, decision: bool) -> tuple[Any, list[str]]:
     """Predictions (n,) or (n, k), and the names of k columns."""
-    several = hasattr(model.machine, "n_labels_")  # yes or no for each label: their columns have no names
+    several = getattr(model.machine, "multilabel_", False)  # yes or no for each label: their columns have no names
     labels = [] if several else [str(label) for label in getattr(model.machine, "classes_", [])]
     if proba:
         if not hasattr(model.machine, "predict_proba"):

@@ -18,6 +18,7 @@ from mercer.machine.outcome import FitPlan
 from mercer.models.expansion import decode_kernel_and_points, encode_kernel_and_points
 from mercer.models.fields import Draft, Stored, encode
 from mercer.models.point_fields import count
+from mercer.models.state import decode_state
 from mercer.multiclass import Multilabel, OutputCode
 from mercer.multiclass.banks import Bank, CloneBank
 from mercer.multiclass.codes import Code
@@ -178,7 +179,8 @@ def encode_labels_machines(draft: Draft, machine: Multilabel, write: Write) -> N
 
 
 def decode_labels_machines(stored: Stored, machine: Multilabel, features: int | None, read: Read) -> None:
-    """Set the machines, and how many labels there are."""
+    """Set the machines, and what is known of the labels."""
+    decode_state(stored, machine, {})
     machine.machines_ = machine._shared = None
     if stored.flag("shared"):
         machine._shared = read(stored.part("inner"), (LSSVR, CodedSVC))
@@ -187,4 +189,8 @@ def decode_labels_machines(stored: Stored, machine: Multilabel, features: int | 
     else:
         machine.n_labels_ = len(stored.entries("columns"))
         machine.machines_ = decode_columns(stored, machine._base, [features] * machine.n_labels_, read)
-    machine.classes_ = [np.array([0, 1])] * machine.n_labels_
+    k, columns = len(machine.classes_), machine.n_labels_
+    if k != max(2, columns) or (k == 2 and columns == 2 and not machine.multilabel_):
+        raise ModelFileError(f"its {columns} columns are not those of {k} classes")
+    if machine.multilabel_ and not np.array_equal(machine.classes_, np.arange(k)):
+        raise ModelFileError("its labels are not the numbers of columns")

@@ -120,7 +120,7 @@ def encode_machine(draft: Draft, machine: Any, solution: bool) -> None:
         encode_expansion(draft, machine)
         encode_certificate(draft, machine, solution)
     draft.facts["parameters"] = _encode_parameters(machine)
-    if not isinstance(machine, (Multilabel, TunedMachine)):
+    if not isinstance(machine, TunedMachine):
         encode_state(draft, machine)
     if isinstance(machine, LeastSquaresMachine):
         encode_training(draft, machine)
