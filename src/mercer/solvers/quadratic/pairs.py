@@ -200,15 +200,15 @@ def _machine(
         steps += taken
         at_one = _at_scale(F, y, box, s, 1.0, np.argsort(y - F))
         primal, gap, bias = at_one[:3]
-        if not converged(primal, primal - gap, SCALED_FROM, gap):
-            primal, gap = _best_multiple(F, y, box, s, at_one)
         weights = _weights(F, y, box, s, origin, sharp, diagonal, bias, ROUNDING * eps)
-        found = Certificate(primal, primal - gap, gap, bias)
-        machine = PairSolution(s, found, steps, violation, F, box, diagonal, weights)
-        if exact is None or not left or steps >= most:
-            return machine
-        if _with_doubt(machine, EXPECTED * eps, EXPECTED_MEAN * eps, dtype, tol) is not None:
-            return machine
+        # Errors must be small beside the gap of the best multiple, which may be none.
+        doubted = PairSolution(s, Certificate(primal, primal, 0.0, bias), steps, violation, F, box, diagonal, weights)
+        precise = exact is None or not left or steps >= most
+        if precise or _with_doubt(doubted, EXPECTED * eps, EXPECTED_MEAN * eps, dtype, tol) is not None:
+            if not converged(primal, primal - gap, SCALED_FROM, gap):
+                primal, gap = _best_multiple(F, y, box, s, at_one)
+            return doubted._replace(certificate=Certificate(primal, primal - gap, gap, bias))
+        assert exact is not None
         left -= 1
         origin = s.copy()
         # Where errors cannot take a point without coefficient across the margin its output need not be known better.
