@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.compiled import loop
 from mercer.solvers.quadratic.pair_steps import pair_steps
 from mercer.solvers.quadratic.rooms import BlockRows, Stretches
 
@@ -40,25 +41,23 @@ def minimise_on_growing_rows(
     """As `minimise_pairs`, for variables in one group; F (n,) and s (layers, n) change in place."""
     n = s.shape[1]
     K, place = rows.rooms.of(stretches, n)
-    known = place >= 0
-    linear, ridge, lower, upper, _ = program
-    chosen = np.empty(0, np.intp) if known.any() else _some_of_each_side(lower, upper)
+    known = int(place.max()) + 1
+    chosen = np.empty(0, np.intp) if known else _some_of_each_side(program[2], program[3])
+    excess, found = np.empty(n), np.empty(n, np.intp)
     steps, aim = 0, tol
     while True:
         if chosen.size:
             rows.fill(chosen, stretches, K, place)
-            known[chosen] = True
         taken, _ = pair_steps(K, place, None, (0, n, n), diagonal, F, s, program, groups, aim, max_steps - steps)
         steps += taken
-        G = F + linear + ridge * s
-        rise = np.where(s < upper, G, np.inf).min(axis=0)
-        fall = np.where(s > lower, G, -np.inf).max(axis=0)
-        violation = max(0.0, float(fall.max() - rise.min()))
+        violation, count = _candidates(F, s, program, place, excess, found)
         if violation <= tol or steps >= max_steps:
             return steps, violation
-        theta = 0.5 * (fall[known].max() + rise[known].min())
-        most = max(BLOCK, int(SHARE_OF_ALL * n), int(SHARE_OF_KNOWN * np.count_nonzero(known)))
-        chosen = _worst(np.where(known, 0.0, np.maximum(theta - rise, fall - theta)), most)
+        known += chosen.size
+        chosen = found[:count]
+        most = max(BLOCK, int(SHARE_OF_ALL * n), int(SHARE_OF_KNOWN * known))
+        if count > most:
+            chosen = np.sort(chosen[np.argpartition(-excess[chosen], most)[:most]])
         if not (taken or chosen.size):
             return steps, violation  # rounding lets the steps go no further
         aim = max(tol, AIM * violation) if chosen.size else tol
@@ -70,9 +69,39 @@ def _some_of_each_side(lower: Any, upper: Any) -> Index:
     return np.unique(np.concatenate([side[:: -(-side.size // (BLOCK // 2))] for side in sides if side.size]))
 
 
-def _worst(violations: Any, most: int) -> Index:
-    """The points of the largest positive violations, at most so many, in their order."""
-    chosen = np.flatnonzero(violations > 0.0)
-    if chosen.size > most:
-        chosen = chosen[np.argpartition(-violations[chosen], most)[:most]]
-    return np.sort(chosen)
+@loop
+def _candidates(F: Any, s: Any, program: Any, place: Any, excess: Any, found: Any) -> tuple[float, int]:
+    """The violation at all points, and the number of points without a row that violate.
+
+    They go to `found` (n,), and to `excess` (n,) by how much: the level is the middle of what the points whose rows are
+    there leave open.
+    """
+    linear, ridge, lower, upper, _ = program
+    layers, n = s.shape
+    least, most = np.inf, -np.inf
+    known_least, known_most = np.inf, -np.inf
+    for k in range(n):
+        for l in range(layers):
+            G = F[k] + linear[l, k] + ridge[l, k] * s[l, k]
+            if s[l, k] < upper[l, k]:
+                least = min(least, G)
+                known_least = min(known_least, G) if place[k] >= 0 else known_least
+            if s[l, k] > lower[l, k]:
+                most = max(most, G)
+                known_most = max(known_most, G) if place[k] >= 0 else known_most
+    level = 0.5 * (known_least + known_most)
+    count = 0
+    for k in range(n):
+        if place[k] < 0:
+            worst = 0.0
+            for l in range(layers):
+                G = F[k] + linear[l, k] + ridge[l, k] * s[l, k]
+                if s[l, k] < upper[l, k]:
+                    worst = max(worst, level - G)
+                if s[l, k] > lower[l, k]:
+                    worst = max(worst, G - level)
+            excess[k] = worst
+            if worst > 0.0:
+                found[count] = k
+                count += 1
+    return max(0.0, most - least), count
