@@ -93,8 +93,8 @@ def save(
     standardise = model.standardise if standardise is None else standardise
     names = model.feature_names if feature_names is None else feature_names
     notes = model.notes if notes is None else notes
-    draft = Draft()
-    encode_machine(draft, model.machine, solution)
+    draft = Draft(encode_machine, solution)
+    encode_machine(draft, model.machine)
     _encode_preparation(draft, model.machine, standardise, names)
     draft.facts["notes"] = _plain(notes)
     draft.facts["about"] = {
@@ -124,8 +124,8 @@ def load_model(
 ) -> Model:
     """The machine in a file with all that belongs to it."""
     try:
-        stored = Stored(*container.read(Path(path), limit))
-        machine = decode_machine(stored, model=model)
+        stored = Stored(*container.read(Path(path), limit), decode_machine, model)
+        machine = decode_machine(stored)
         standardise, names = _decode_preparation(stored, machine)
         found = Model(machine, standardise, names, stored.section("notes"), stored.section("about"))
         stored.refuse_rest()
