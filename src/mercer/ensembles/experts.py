@@ -60,6 +60,8 @@ class MixtureOfExperts(BankedEnsemble):
 
     """
 
+    _default = LSSVC
+
     experts: int = 4
     gate: Any = None
     rounds: int = 10
@@ -74,10 +76,6 @@ class MixtureOfExperts(BankedEnsemble):
         "slack": [Interval(Real, 0.0, None, closed="left")],
         "folds": [Interval(Integral, 2, None, closed="left")],
     }
-
-    @property
-    def _base(self) -> Any:
-        return LSSVC() if self.base is None else self.base
 
     @property
     def _gate(self) -> Any:
