@@ -13,7 +13,7 @@ from mercer.cli import model_input as points
 from mercer.cli.checkpoint import Checkpoint, fingerprint
 from mercer.cli.files import refuse_unwritable
 from mercer.cli.machines import Wish
-from mercer.cli.output import print_json, shown, table
+from mercer.cli.output import shown, table, tell
 from mercer.cli.progress import following
 from mercer.cli.task import groups_of, hint, settle, target_of
 from mercer.errors import InvalidInput
@@ -95,10 +95,7 @@ def tune(
         "stopped": found.stopped_,
         "command": _command(str(data), choice.machine, wish, parameters, target, missing, scale, groups),
     }
-    if as_json:
-        print_json(facts)
-    else:
-        _show(facts)
+    tell(facts, as_json, _show)
     if found.stopped_ == "interrupted":
         raise typer.Exit(exits.INTERRUPTED)
 
