@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer.data.allowance import Allowance, Growing
 from mercer.data.columns import Collector, Table, Texts
-from mercer.data.dataset import Dataset, Origin
+from mercer.data.dataset import Dataset, Origin, Request, Target
 from mercer.data.encoding import encode
 from mercer.data.files import block_size, line_blocks, replacing
 from mercer.data.queries import query_numbers
@@ -23,8 +23,6 @@ from mercer.errors import InvalidInput
 USUAL_TARGETS = ("target", "label", "class", "y")
 SCRATCH = 64  # bytes that a byte of CSV takes as lines, cells and lists of them, at most
 CSV_BLOCK = 1 << 20
-
-Target = str | int | Sequence[str | int] | bool | None
 
 
 def chosen(names: Sequence[str], target: Target, source: str, option: str = "target") -> list[str]:
@@ -72,15 +70,13 @@ class Plan:
     """The column of the queries."""
 
     @classmethod
-    def of(
-        cls, names: Sequence[str], target: Target, ignore: Sequence[str | int], like: Dataset | None, source: str,
-        groups: str | int | None = None,
-    ) -> "Plan":  # fmt: skip
+    def of(cls, names: Sequence[str], request: Request) -> "Plan":
         """Choose the target and the queries, and leave out what is to be ignored."""
+        target, groups, like, source = request.target, request.groups, request.like, request.source
         if groups is None and like is not None and like.query_name in names:
             groups = like.query_name
         query = None if groups is None else chosen(names, groups, source, "groups")[0]
-        left_out = {*chosen(names, list(ignore), source), query}
+        left_out = {*chosen(names, list(request.ignore), source), query}
         kept = [name for name in names if name not in left_out]
         if like is not None and target is None:
             known = (like.target_name or "").split(", ")
@@ -226,26 +222,14 @@ def _rows(lines: _Lines, delimiter: str | None) -> Iterator[tuple[int, list[str]
             yield begin, row
 
 
-def read_csv(
-    path: Path,
-    *,
-    target: Target = None,
-    groups: str | int | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    ignore: Sequence[str | int] = (),
-    like: Dataset | None = None,
-    sparse: bool | None = None,
-    limit: int | str | None = None,
-) -> Dataset:
+def read_csv(request: Request) -> Dataset:
     """Read a CSV file; see `mercer.data.read` for the arguments."""
-    allowance = Allowance(limit, path)
+    path, delimiter = request.path, request.delimiter
+    allowance = Allowance(request.limit, path)
     lines, rows, line, first = _opened(path, delimiter, allowance)
-    if header is None:
-        header = not any(_is_number(cell) for cell in first)
-    names = [cell.strip() for cell in first] if header else [f"x{k}" for k in range(1, len(first) + 1)]
+    header, names = _named(first, request.header)
     refuse_twice(names, f"{path}, line {line}", "header=False reads it as data")
-    plan = Plan.of(names, target, ignore, like, str(path), groups)
+    plan = Plan.of(names, request)
     waiting = [(lines, rows, line, first)]
 
     def fill(collectors: dict[str, Collector]) -> Origin:
@@ -258,7 +242,14 @@ def read_csv(
         table.flush()
         return Origin(table.places.values(), "line")
 
-    return read_table(plan, fill, allowance, sparse, again=path.is_file())
+    return read_table(plan, fill, allowance, request.sparse, again=path.is_file())
+
+
+def _named(first: list[str], header: bool | None) -> tuple[bool, list[str]]:
+    """Whether the first row names the columns, by default when none of its cells is a number; and their names."""
+    if header is None:
+        header = not any(_is_number(cell) for cell in first)
+    return header, [cell.strip() for cell in first] if header else [f"x{k}" for k in range(1, len(first) + 1)]
 
 
 def csv_blocks(path: Path, rows_at_once: int, *, target: Target = None) -> Iterator[Dataset]:
@@ -268,8 +259,7 @@ def csv_blocks(path: Path, rows_at_once: int, *, target: Target = None) -> Itera
     """
     allowance = Allowance(None, path)
     lines, rows, line, first = _opened(path, None, allowance)
-    header = not any(_is_number(cell) for cell in first)
-    names = [cell.strip() for cell in first] if header else [f"x{k}" for k in range(1, len(first) + 1)]
+    header, names = _named(first, None)
     refuse_twice(names, f"{path}, line {line}", "name the columns differently")
     like: Dataset | None = None
     rows = rows if header else chain([(line, first)], rows)
@@ -283,7 +273,7 @@ def csv_blocks(path: Path, rows_at_once: int, *, target: Target = None) -> Itera
             table.flush()
             return Origin(table.places.values(), "line")
 
-        data = read_table(Plan.of(names, target, (), like, str(path)), fill, own, None, again=True)
+        data = read_table(Plan.of(names, Request(path, target, like=like)), fill, own, None, again=True)
         like = like or data
         yield data
 
