@@ -27,15 +27,8 @@ from mercer.structured import StructuredModel
 EXTREME = 1e100  # means beyond it and scales below its inverse would make ordinary points infinite
 # What a file can provoke that is not yet a ModelFileError: values that a constructor or NumPy refuses.
 REFUSALS = (
-    MercerError,
-    ValueError,
-    TypeError,
-    ArithmeticError,
-    LookupError,
-    AttributeError,
-    RecursionError,
-    MemoryError,
-)
+    MercerError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError, MemoryError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
