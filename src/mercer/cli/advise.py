@@ -41,7 +41,7 @@ def advise(
     wanted: Task = task
     entries = None
     if data is not None:
-        read = points.read_points(data, target=target, format=format, missing="impute")
+        read = points.read_points(points.Source(data, target, format), "impute")
         wanted = _task(read, task)
         n, d, entries = read.n, read.d, int(read.X.nnz) if read.is_sparse else None
     if n is None or d is None:

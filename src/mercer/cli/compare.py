@@ -92,7 +92,7 @@ def compare(
     With --task ordinal the measure is the error in ranks, and classifiers may take part; with --task rank it is the
     share of pairs in order inside queries, which no fold parts, and regressions may take part.
     """
-    read = points.read_points(data, target=target, format=format, missing=missing, groups=groups)
+    read = points.read_points(points.Source(data, target, format, groups), missing)
     y = target_of(read)
     if y.ndim == 2:
         raise InvalidInput(f"{data}: has several targets; name one of them with --target")

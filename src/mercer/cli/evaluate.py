@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mercer.cli import options, scores
+from mercer.cli.model_input import Source
 from mercer.cli.output import table, tell
 from mercer.cli.predict import read_for
 from mercer.cli.task import target_of
@@ -36,7 +37,7 @@ def evaluate(
     loaded = load_model(model)
     if hasattr(loaded.machine, "n_labels_"):
         raise InvalidInput(f"{model}: answers several labels at once, which evaluate does not score; use predict")
-    read = read_for(loaded, data, target, format, missing, groups)
+    read = read_for(loaded, Source(data, target, format, groups), missing)
     y = target_of(read)
     about = {"machine": type(loaded.machine).__name__, "model": str(model), "data": str(data)}
     task = task_of(loaded.machine)

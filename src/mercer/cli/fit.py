@@ -105,12 +105,12 @@ def fit(
             raise InvalidInput(f"{', '.join(given)}: not with --stream, which sees each point once")
         refuse_unwritable(place, inputs=(data,))
         pace = streaming.Pace(budget, rate, regularisation, None if classes is None else classes.split(","))
-        streaming.fit(data, place, wish, setting, pace, target=target, format=format, as_json=as_json)
+        streaming.fit(points.Source(data, target, format), place, wish, setting, pace, as_json)
         return
     refuse_unwritable(*(file for file in (place, report, checkpoint) if file is not None), inputs=(data,))
     if report is not None:
         importlib.import_module("mercer.report")  # says now, not after the work, when its packages are missing
-    read = points.read_points(data, target=target, format=format, missing=missing, groups=groups)
+    read = points.read_points(points.Source(data, target, format, groups), missing)
     if target_of(read).ndim == 2 and report is not None:
         raise InvalidInput(f"{data}: has several targets, and a report is about one; leave out --report")
     state = Checkpoint(checkpoint, fingerprint(read, wish, test=test_fraction, scale=scale, missing=missing), resume)

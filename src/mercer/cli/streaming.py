@@ -66,22 +66,13 @@ class Learning:
         return bool(self.machine.stopped_ == "seen")
 
 
-def fit(
-    data: Path,
-    place: Path,
-    wish: Wish,
-    setting: Setting,
-    pace: Pace,
-    *,
-    target: str | None,
-    format: str | None,
-    as_json: bool,
-) -> None:
+def fit(source: points.Source, place: Path, wish: Wish, setting: Setting, pace: Pace, as_json: bool) -> None:
     """Learn the stream, write the model and say what is known about it."""
+    data, format = source.path, source.format
     piped = is_standard_input(data)
     if piped and format is None:
         raise InvalidInput(f"{STANDARD_INPUT}: a stream cannot be looked at first; give --format svmlight or csv")
-    blocks = read_blocks(PIPE if piped else data, target=points.column(target), format=format)
+    blocks = read_blocks(PIPE if piped else data, target=points.column(source.target), format=format)
     began = time.perf_counter()
     found: Learning | None = None
     interrupted = False
