@@ -60,7 +60,7 @@ def read_parquet(request: Request) -> Dataset:
                 allowance.take(8 * n)
                 return Origin.rows(n)
 
-            return read_table(plan, fill, allowance, request.sparse, again=True)
+            return read_table(plan, fill, allowance)
     except MercerError:
         raise
     except MemoryError:

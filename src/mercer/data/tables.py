@@ -3,7 +3,7 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -64,8 +64,7 @@ class Plan:
     target: tuple[str, ...]
     features: tuple[str, ...]
     unused: tuple[str, ...]
-    like: Dataset | None
-    source: str
+    request: Request
     groups: str | None = None
     """The column of the queries."""
 
@@ -92,7 +91,7 @@ class Plan:
             raise InvalidInput(f"{source}: lacks the columns {listed(absent)} of the training data{beside}")
         if not features:
             raise InvalidInput(f"{source}: has no column besides the target")
-        return cls(tuple(targets), tuple(features), unused, like, source, query)
+        return cls(tuple(targets), tuple(features), unused, request, query)
 
     @property
     def columns(self) -> list[str]:
@@ -101,7 +100,7 @@ class Plan:
 
     def collectors(self, allowance: Allowance, texts: frozenset[str]) -> dict[str, Collector]:
         """One collector for each column to read; those named in `texts` hold texts."""
-        known = {} if self.like is None else self.like.categories
+        known = {} if self.request.like is None else self.request.like.categories
         found = {
             name: Collector(allowance, known=known.get(name), as_texts=name in texts) for name in self.features
         }  # fmt: skip
@@ -110,17 +109,13 @@ class Plan:
 
 
 def read_table(
-    plan: Plan,
-    fill: Callable[[dict[str, Collector]], Origin],
-    allowance: Allowance,
-    sparse: bool | None,
-    again: bool,
+    plan: Plan, fill: Callable[[dict[str, Collector]], Origin], allowance: Allowance, again: bool = True
 ) -> Dataset:
     """The data set of a table whose rows `fill` gives to the collectors of its columns.
 
     It is filled a second time where texts followed numbers in a column; again=False says that it cannot be.
     """
-    texts: frozenset[str] = frozenset()
+    texts, source = frozenset[str](), plan.request.source
     while True:
         collectors = plan.collectors(allowance, texts)
         origin = fill(collectors)
@@ -129,24 +124,22 @@ def read_table(
             break
         if not again:
             raise InvalidInput(
-                f"{plan.source}: column {min(contradicted)!r} holds numbers, then texts, and a stream cannot be read "
+                f"{source}: column {min(contradicted)!r} holds numbers, then texts, and a stream cannot be read "
                 "twice; write it to a file first"
             )
         texts |= contradicted
         for collector in collectors.values():
             collector.release()
     if not len(origin.places):
-        raise InvalidInput(f"{plan.source}: has a header and no points")
+        raise InvalidInput(f"{source}: has a header and no points")
     table: Table = {name: collector.column() for name, collector in collectors.items()}
     named = None if plan.groups is None else table.pop(plan.groups)
-    data = encode(
-        table, target=plan.target, like=plan.like, wanted=sparse, source=plan.source, origin=origin, allowance=allowance
-    )
+    data = encode(table, plan.target, plan.request, origin, allowance)
     data = replace(data, left_out=plan.unused + data.left_out)
     if not isinstance(named, Texts):
         return data
     allowance.take(16 * data.n)
-    query = query_numbers(named, str(plan.groups), plan.source)
+    query = query_numbers(named, str(plan.groups), source)
     return replace(data, query=query, query_name=plan.groups)
 
 
@@ -203,13 +196,8 @@ def _rows(lines: _Lines, delimiter: str | None) -> Iterator[tuple[int, list[str]
     first = next(stream, None)
     if first is None:
         raise InvalidInput(f"{lines.path}: is empty")
-
-    def again() -> Iterator[str]:
-        yield first
-        yield from stream
-
     sign = delimiter or _delimiter(first, lines.path)
-    reader = csv.reader(again(), delimiter=sign, strict=True, skipinitialspace=True)
+    reader = csv.reader(chain([first], stream), delimiter=sign, strict=True, skipinitialspace=True)
     while True:
         begin = reader.line_num + 1
         try:
@@ -235,14 +223,9 @@ def read_csv(request: Request) -> Dataset:
     def fill(collectors: dict[str, Collector]) -> Origin:
         lines, rows, line, first = waiting.pop() if waiting else _opened(path, delimiter, allowance)
         table = _Batches(names, collectors, lines, allowance)
-        if not header:
-            table.append(line, first)
-        for line, row in rows:
-            table.append(line, row)
-        table.flush()
-        return Origin(table.places.values(), "line")
+        return table.filled(rows if header else chain([(line, first)], rows))
 
-    return read_table(plan, fill, allowance, request.sparse, again=path.is_file())
+    return read_table(plan, fill, allowance, again=path.is_file())
 
 
 def _named(first: list[str], header: bool | None) -> tuple[bool, list[str]]:
@@ -267,13 +250,9 @@ def csv_blocks(path: Path, rows_at_once: int, *, target: Target = None) -> Itera
         own = Allowance(None, path)  # what a block takes is given back with it
 
         def fill(collectors: dict[str, Collector], batch: Any = batch, own: Allowance = own) -> Origin:
-            table = _Batches(names, collectors, lines, own)
-            for line, row in batch:
-                table.append(line, row)
-            table.flush()
-            return Origin(table.places.values(), "line")
+            return _Batches(names, collectors, lines, own).filled(batch)
 
-        data = read_table(Plan.of(names, Request(path, target, like=like)), fill, own, None, again=True)
+        data = read_table(Plan.of(names, Request(path, target, like=like)), fill, own)
         like = like or data
         yield data
 
@@ -303,7 +282,14 @@ class _Batches:
         self._begins: list[int] = []
         self._rows: list[list[str]] = []
 
-    def append(self, line: int, row: list[str]) -> None:
+    def filled(self, rows: Iterable[tuple[int, list[str]]]) -> Origin:
+        """Take all rows, each with the line at which it begins; where they stand."""
+        for line, row in rows:
+            self._append(line, row)
+        self._flush()
+        return Origin(self.places.values(), "line")
+
+    def _append(self, line: int, row: list[str]) -> None:
         """Take a row that begins at `line`."""
         if len(row) != self._width:
             raise InvalidInput(
@@ -312,9 +298,9 @@ class _Batches:
         self._begins.append(line)
         self._rows.append(row)
         if self._lines.pending >= self._lines.size:
-            self.flush()
+            self._flush()
 
-    def flush(self) -> None:
+    def _flush(self) -> None:
         """Give all rows away."""
         self.places.extend(np.array(self._begins, dtype=np.int64))
         for k, collector in self._wanted if self._rows else ():
