@@ -25,9 +25,13 @@ SAMPLES = ("bootstrap", "subsample", "committee", "disjoint")
 class BankedEnsemble(Ensemble):
     """An ensemble whose members are a bank, `bank_`, and whose outputs are a function of theirs."""
 
+    _above: ClassVar[str] = ""
+    """The attribute that holds a machine above the members, where there is one."""
+
     def _parts(self) -> list[Any]:
         check_is_fitted(self)
-        return list(self.bank_.machines)
+        above = getattr(self, self._above, None) if self._above else None
+        return [*self.bank_.machines, *([above] if hasattr(above, "objective_") else [])]
 
     def _conclude(self, ended: str | None = None) -> None:
         """Kernel and outcome of all parts together; `ended` says what cut the training short."""

@@ -43,10 +43,8 @@ def encode_members(draft: Draft, ensemble: BankedEnsemble) -> None:
         encode_kernel_and_points(view, bank.view.kernel, bank.view.points)
         view.facts["precision"], view.facts["storage"] = bank.view.resources.precision, bank.storage
         draft.tensor("used", bank.view.used.astype(np.int64))
-    if isinstance(ensemble, Stacking):
-        draft.machine("final", ensemble.final_)
-    if isinstance(ensemble, MixtureOfExperts):
-        draft.machine("gate", ensemble.gate_)
+    if ensemble._above:
+        draft.machine(ensemble._above.rstrip("_"), getattr(ensemble, ensemble._above))
 
 
 def decode_members(stored: Stored, ensemble: BankedEnsemble) -> None:
