@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, starmap
 from threading import Condition, Lock, Thread, local
 from typing import Any, TypeVar
 
@@ -50,12 +50,15 @@ def count() -> int:
     return max(1, available)
 
 
-@contextmanager
-def limit(most: int | None) -> Iterator[None]:
+def limit(most: int | None) -> AbstractContextManager[None]:
     """Let this thread use `most` threads; None changes nothing, and -1 - m stands for all but m (as in joblib)."""
+    return nullcontext() if most is None else _limited(max(1, most if most > 0 else count() + 1 + most))
+
+
+@contextmanager
+def _limited(most: int) -> Iterator[None]:
     before = getattr(_here, "most", None)
-    if most is not None:
-        _here.most = max(1, most if most > 0 else count() + 1 + most)
+    _here.most = most
     try:
         yield
     finally:
@@ -68,7 +71,7 @@ def split(n: int, parts: int | None = None, step: int = 1) -> list[tuple[int, in
     units = -(-n // step)
     parts = max(1, min(parts, units))
     borders = [min(n, step * (units * p // parts)) for p in range(parts + 1)]
-    return [(a, b) for a, b in pairwise(borders) if b > a]
+    return list(pairwise(borders)) if n > 0 else []
 
 
 def _forget_pools() -> None:
@@ -106,16 +109,19 @@ def run(
     cluster take functions and arguments that can be pickled.  `go_on` hears of every result in the order of the tasks;
     where it answers False the tasks that have not begun are left out, and the results so far are all there is.
     """
-    workers = min(count(), len(tasks), len(tasks) if most is None else most)
-    if executor is None and workers <= 1:
-        return _until((function(*arguments) for arguments in tasks), go_on)
+    workers = min(len(tasks), len(tasks) if most is None else most)
+    workers = min(workers, count()) if workers > 1 else 1
+    if executor is None and workers == 1:
+        results: Iterator[T] = starmap(function, tasks)
+        return list(results) if go_on is None else _until(results, go_on)
     if executor is not None:
         futures = [executor.submit(function, *arguments) for arguments in tasks]
     else:
         pool = _pool(workers, getattr(_here, "lane", 0))
         futures = [pool.submit(_inside, function, arguments) for arguments in tasks]
     try:
-        return _until((future.result() for future in futures), go_on)
+        results = map(Future.result, futures)
+        return list(results) if go_on is None else _until(results, go_on)
     finally:
         for future in futures:  # those that have ended do not mind
             future.cancel()
@@ -208,12 +214,12 @@ def _in_lane(
         free.give_back(lane, share)
 
 
-def _until(results: Iterator[T], go_on: Callable[[T], bool] | None) -> list[T]:
+def _until(results: Iterator[T], go_on: Callable[[T], bool]) -> list[T]:
     """The results, up to the first one after which `go_on` answers False."""
     found: list[T] = []
     for result in results:
         found.append(result)
-        if go_on is not None and not go_on(result):
+        if not go_on(result):
             break
     return found
 
@@ -273,8 +279,8 @@ def _blas_libraries() -> list[Any]:
     return [c for c in ThreadpoolController().lib_controllers if c.user_api == "blas"]
 
 
-def _set_blas_threads(numbers: list[tuple[Any, int]]) -> None:
-    """Set the number of threads of each library from whichever thread is here.
+def _set_blas_threads(numbers: list[tuple[Any, int]], at: int | None = None) -> None:
+    """Set the number of threads of each library, to its own or to one `at` for all, from whichever thread is here.
 
     From version 3.7 on threadpoolctl obeys only the first thread that set a number and ignores all others in silence.
     Here the first who enters and the last who leaves may be any two threads, under the lock of this module.
@@ -283,7 +289,7 @@ def _set_blas_threads(numbers: list[tuple[Any, int]]) -> None:
         free = getattr(controller, "clear_controlling_thread", None)
         if free is not None:
             free(force=True)
-        controller.set_num_threads(number)
+        controller.set_num_threads(number if at is None else at)
         if free is not None:
             free(force=True)
 
@@ -303,8 +309,10 @@ def one_blas_thread() -> Iterator[None]:
     global _blas_depth
     with _lock:
         if _blas_depth == 0:
-            _blas_restore[:] = [(c, n) for c in _blas_libraries() if (n := c.get_num_threads()) != 1]
-            _set_blas_threads([(controller, 1) for controller, _ in _blas_restore])
+            for controller in _blas_libraries():
+                if (number := controller.get_num_threads()) != 1:
+                    _blas_restore.append((controller, number))
+            _set_blas_threads(_blas_restore, at=1)
         _blas_depth += 1
     try:
         yield

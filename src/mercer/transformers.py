@@ -20,10 +20,11 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.kernels import Kernel
+from mercer.kernels.names import named_kernel
 from mercer.lowrank.approximations import Approximation, Nystrom
 from mercer.lowrank.feature_map import FeatureMap
 from mercer.machine import advice, arguments
-from mercer.machine.arguments import NAMES, HoldsValues, gamma_of, resolve
+from mercer.machine.arguments import NAMES, HoldsValues, gamma_of, with_widths
 from mercer.selection.bounds.multiclass import one_versus_all
 
 Array = NDArray[np.float64]
@@ -79,8 +80,10 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HoldsVal
         """Make the feature map for points X (n, d), dense or CSR; y (n,) is used by landmarks that are chosen by it."""
         X, _ = arguments.training_data(self, "features", X, supervised=False)
         X = arguments.working_form(X)
-        gamma = 0.0 if isinstance(self.kernel, Kernel) else gamma_of(self.gamma, X, None)
-        self.kernel_ = resolve(self.kernel, gamma, self.degree, self.coef0, X)
+        if isinstance(self.kernel, Kernel):
+            self.kernel_ = with_widths(self.kernel, X)
+        else:
+            self.kernel_ = named_kernel(self.kernel, gamma_of(self.gamma, X, None), self.degree, self.coef0)
         advice.on_scales(self.kernel_, X)
         self.approximation_ = Nystrom(DEFAULT_LANDMARKS) if self.approximation is None else self.approximation
         targets = _columns(y) if self.approximation_.supervised else None

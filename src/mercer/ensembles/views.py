@@ -24,7 +24,7 @@ from mercer.ensembles.base import Data
 from mercer.ensembles.sampling import Sample
 from mercer.gram import Gram, KernelColumns, size
 from mercer.kernels import Kernel
-from mercer.machine.arguments import is_linear, take
+from mercer.machine.arguments import is_linear, take, working_form
 from mercer.machine.base import KernelMachine
 from mercer.resources import Resources, row_blocks
 
@@ -161,7 +161,7 @@ def resolved(base: Any, data: Data) -> Any:
     if isinstance(base.kernel, Kernel) and set(base.kernel.placeholders.values()) - {"median"}:
         return base
     machine = clone(base)
-    return machine.set_params(kernel=machine._resolved(data.kind, data.X, data.weights))
+    return machine.set_params(kernel=machine._resolved(data.kind, working_form(data.X), data.weights))
 
 
 def view_of(

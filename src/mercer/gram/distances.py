@@ -21,8 +21,8 @@ from mercer.gram.cpu_engine import engine_of
 from mercer.gram.dense import DenseGram
 from mercer.gram.points import AnyIndex, Points, check_index, check_points, length
 from mercer.gram.tiles import Points as PreparedPoints
-from mercer.gram.tiles import Tiles
-from mercer.gram.transform import preparation, transform_row
+from mercer.gram.tiles import Tiles, preparation
+from mercer.gram.transform import transform_row
 from mercer.kernels.profile import Profile
 
 STRIP = 256

@@ -82,13 +82,14 @@ def fill_all(columns: Any, first: int, middle: int, second: int, K: Any) -> None
 class RowsOnDemand:
     """Dense points prepared for a kernel that is a compiled function of products or distances.
 
-    `shape` is that of the points, (N, d); `dtype` that of the values.
+    `shape` is that of the points, (N, d); `dtype` that of the values; `diagonal()` gives k(x_i, x_i), (N,).
     """
 
     def __init__(self, tiles: Tiles, X: Any) -> None:
         self._tiles, self._points = tiles, X
         self.shape = (tiles.left.n, tiles.left.d)
         self.dtype = tiles.dtype
+        self.diagonal = tiles.diagonal
 
     @classmethod
     def of(cls, kernel: Any, X: Any, precision: Any) -> Self | None:
@@ -121,9 +122,5 @@ class RowsOnDemand:
         self, rows: NDArray[np.intp], columns: NDArray[np.intp], c: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """K[rows][:, columns] c with every value computed again from the points in float64."""
-        values = Tiles(self._tiles.profile, self._points[rows], self._points[columns], np.float64).fill()
-        return np.asarray(values @ c)
-
-    def diagonal(self) -> NDArray[Any]:
-        """k(x_i, x_i), (N,)."""
-        return self._tiles.diagonal()
+        both = Tiles(self._tiles.profile, self._points[np.concatenate((rows, columns))], dtype=np.float64)
+        return np.asarray(both.fill(slice(0, len(rows)), slice(len(rows), None)) @ c)

@@ -10,6 +10,8 @@ Squared distances come from |u|^2 + |v|^2 - 2 <u, v>, which loses digits when po
 with their distances: dense points are centred first, and negative results count as zero.
 """
 
+import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,17 @@ from mercer.gram import compressed
 from mercer.gram.column_blocks import OFTEN, OFTEN_COUNTED, Rooms, lanes_of
 from mercer.gram.numbering import Numbering, Rows, balanced
 from mercer.gram.tile_loops import put, weighted_sum, write_transposed
-from mercer.gram.transform import GAUSSIAN, LINEAR, RATIONAL_QUADRATIC, preparation, transform_row
+from mercer.gram.transform import (
+    CODES,
+    EXPONENTIAL,
+    GAUSSIAN,
+    LINEAR,
+    LOG2_E,
+    MATERN32,
+    MATERN52,
+    RATIONAL_QUADRATIC,
+    transform_row,
+)
 from mercer.kernels.profile import Profile
 
 Index = NDArray[np.intp] | slice | None
@@ -133,6 +145,24 @@ def _dense_symmetric(U: Any, a: Any, first_block: Any, step: Any, code: Any, par
                 write_transposed(tile, out[left:right, top:bottom])
 
 
+def preparation(profile: Profile) -> tuple[int, float, NDArray[np.float64]]:
+    """Code of g, the factor every feature is multiplied by, and the parameters g still needs."""
+    code = CODES[profile.name]
+    p = profile.parameters
+    if code == GAUSSIAN:
+        return code, math.sqrt(2.0 * p[0] * LOG2_E), np.zeros(0)
+    if code == EXPONENTIAL:
+        return code, p[0], np.zeros(0)
+    if code == MATERN32:
+        return code, math.sqrt(3.0) * p[0], np.zeros(0)
+    if code == MATERN52:
+        return code, math.sqrt(5.0) * p[0], np.zeros(0)
+    if code == RATIONAL_QUADRATIC:
+        alpha, sigma = p
+        return code, 1.0 / (sigma * math.sqrt(2.0 * alpha)), np.array([alpha])
+    return code, 1.0, np.array(p, dtype=np.float64)
+
+
 class Points:
     """Data points prepared for one profile: scaled, centred, in the working precision, with half squared norms.
 
@@ -226,17 +256,19 @@ class Tiles:
         self.distances = distances
         weights: Any = factor if profile.scale is None else factor * np.asarray(profile.scale)
         self.sparse = not dense and (sp.issparse(X) or sp.issparse(Z)) and not worth_densifying(X, Z)
-        X = self._in_form(X)
-        Z = None if Z is None else self._in_form(Z)
+        if self.sparse or sp.issparse(X) or sp.issparse(Z):
+            X, Z = self._in_form(X), None if Z is None else self._in_form(Z)
         shift = None
         if distances and not self.sparse:
             shift = X.mean(axis=0, dtype=np.float64) if X.shape[0] else None
-        self._weights, self._shift = weights, shift
         self._numbering = None
         self._rooms: dict[bool, Rooms] = {}
         if self.sparse:
             fixed = X if Z is None else Z
             self._numbering = Numbering(fixed, OFTEN_COUNTED if _all_alike(fixed, weights) else OFTEN)
+        self._prepare = partial(
+            Points, factor=weights, shift=shift, distances=distances, dtype=self.dtype, numbering=self._numbering
+        )
         self.left = self._prepare(X)
         self.right = self.left if Z is None else self._prepare(Z)
         self.shape = (self.left.n, self.right.n)
@@ -246,9 +278,6 @@ class Tiles:
         if self.sparse:
             return _canonical(X)
         return X.toarray() if sp.issparse(X) else X
-
-    def _prepare(self, X: Any) -> Points:
-        return Points(X, self._weights, self._shift, self.distances, self.dtype, self._numbering)
 
     def against(self, X: Any) -> "Tiles":
         """The same column points and preparation with other row points X (p, d)."""
@@ -475,4 +504,4 @@ def _split(rows: Index, count: int, work_per_row: int) -> list[tuple[int, int]]:
     return threads.split(count, step=16)
 
 
-__all__ = ["Points", "Tiles", "worth_densifying"]
+__all__ = ["Points", "Tiles", "preparation", "worth_densifying"]

@@ -22,7 +22,6 @@ that plus the rounding of t, |t| 6e-8 for each of its three terms.  Float64: 4e-
 2^-1022) come out as that smallest number, not as zero.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,6 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from mercer.compiled import FAST, loop
-from mercer.kernels.profile import Profile
 
 LINEAR, POLYNOMIAL, SIGMOID, GAUSSIAN, EXPONENTIAL, MATERN32, MATERN52, RATIONAL_QUADRATIC = range(8)
 
@@ -51,24 +49,6 @@ LOG2_E = 1.4426950408889634
 ROUNDING_32 = np.float32(4.0 * np.finfo(np.float32).eps)
 # BLAS sums a few hundred products in turn before it starts anew: up to 9 units in the last place were seen.
 ROUNDING_64 = 16.0 * float(np.finfo(np.float64).eps)
-
-
-def preparation(profile: Profile) -> tuple[int, float, NDArray[np.float64]]:
-    """Code of g, the factor every feature is multiplied by, and the parameters g still needs."""
-    code = CODES[profile.name]
-    p = profile.parameters
-    if code == GAUSSIAN:
-        return code, math.sqrt(2.0 * p[0] * LOG2_E), np.zeros(0)
-    if code == EXPONENTIAL:
-        return code, p[0], np.zeros(0)
-    if code == MATERN32:
-        return code, math.sqrt(3.0) * p[0], np.zeros(0)
-    if code == MATERN52:
-        return code, math.sqrt(5.0) * p[0], np.zeros(0)
-    if code == RATIONAL_QUADRATIC:
-        alpha, sigma = p
-        return code, 1.0 / (sigma * math.sqrt(2.0 * alpha)), np.array([alpha])
-    return code, 1.0, np.array(p, dtype=np.float64)
 
 
 def _reinterpret(typingctx: Any, bits: Any) -> Any:

@@ -130,12 +130,11 @@ class Kernel(Value, ABC):
     @property
     def _open_widths(self) -> dict[str, str]:
         """Own fields that hold the name of a rule."""
-        rules = (width, widths)
-        return {
-            name: value
-            for name, check in self._checks.items()
-            if check in rules and isinstance(value := getattr(self, name), str)
-        }
+        found = {}
+        for name, check in self._checks.items():
+            if check in (width, widths) and isinstance(value := getattr(self, name), str):
+                found[name] = value
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Names and numbers that rebuild the kernel, ready for JSON; `kernel_from_dict` reads them."""

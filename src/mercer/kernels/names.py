@@ -12,6 +12,7 @@ gamma is a number, "scale" = 1 / (d * variance of all entries of X), "auto" = 1 
 scikit-learn's pairwise functions (1 / d, and 1 for chi2).
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -49,8 +50,7 @@ def as_kernel(
     if callable(kernel):
         return Custom(kernel, matrix=True)
     if not isinstance(kernel, str) or kernel not in (*_PLAIN, *_WITH_GAMMA):
-        names = sorted((*_PLAIN, *_WITH_GAMMA))
-        raise InvalidInput(f"kernel={kernel!r} is not known; give a Kernel, a callable or one of {names}")
+        raise _unknown(kernel)
     fixed = kernel in _PLAIN or (kernel == "chi2" and gamma is None)
     return named_kernel(kernel, 1.0 if fixed else gamma_value(gamma, X), degree, coef0)
 
@@ -78,7 +78,9 @@ def named_kernel(name: str, gamma: float, degree: int, coef0: float) -> Kernel:
     if name in _PLAIN:
         return _PLAIN[name]()
     if name == "rbf" and gamma > 0.0:
-        return Gaussian.from_gamma(gamma)
+        return Gaussian(sigma=math.sqrt(0.5 / gamma))
+    if name not in _WITH_GAMMA:
+        raise _unknown(name)
     offset = real(coef0, "coef0")
     if name in ("poly", "polynomial"):
         power = whole(degree, "degree", 0)
@@ -90,3 +92,9 @@ def named_kernel(name: str, gamma: float, degree: int, coef0: float) -> Kernel:
     if gamma == 0.0:
         return Constant(1.0)
     return Laplacian(sigma=1.0 / gamma) if name == "laplacian" else ChiSquare(sigma=1.0 / gamma)
+
+
+def _unknown(kernel: Any) -> InvalidInput:
+    """What to say of a name that no kernel has."""
+    names = sorted((*_PLAIN, *_WITH_GAMMA))
+    return InvalidInput(f"kernel={kernel!r} is not known; give a Kernel, a callable or one of {names}")

@@ -10,10 +10,10 @@ packages is 1 / (2 sigma^2), and the Gaussian exp(-r^2 / s^2) of Hamers (2004) h
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
 from mercer.kernels.base import Kernel, Radial
@@ -81,11 +81,9 @@ class _LengthScaled(Radial):
             by_width = slope * q * (-2.0 / float(self.sigma))
         return {"sigma": by_width} | self._shape_parameters(q)
 
-    def _scaled_profile(self, name: str, parameters: Callable[[float], tuple[float, ...]]) -> Profile:
-        """Profile of that name with the parameters for a width; several widths scale the features, which leaves 1."""
-        if isinstance(self.sigma, tuple):
-            return Profile("squared_distance", name, parameters(1.0), 1.0 / np.asarray(self.sigma))
-        return Profile("squared_distance", name, parameters(float(self.sigma)))
+    def _width_and_scale(self) -> tuple[float, NDArray[np.float64] | None]:
+        """What a profile is made of: one width, or several that scale the features, which leaves 1."""
+        return (1.0, 1.0 / np.asarray(self.sigma)) if isinstance(self.sigma, tuple) else (float(self.sigma), None)
 
 
 @dataclass(frozen=True)
@@ -96,6 +94,10 @@ class Gaussian(_LengthScaled):
     """
 
     sigma: Widths = 1.0
+
+    def __post_init__(self) -> None:
+        if type(self.sigma) is not float or not 0.0 < self.sigma < math.inf:  # one plain width needs no second look
+            super().__post_init__()
 
     @classmethod
     def from_gamma(cls, gamma: float) -> "Gaussian":
@@ -110,7 +112,8 @@ class Gaussian(_LengthScaled):
         raise InvalidInput(f"gamma is defined for one numeric width, not for sigma={self.sigma!r}")
 
     def _profile(self) -> Profile:
-        return self._scaled_profile("gaussian", lambda sigma: (0.5 / sigma**2,))
+        sigma, scale = self._width_and_scale()
+        return Profile("squared_distance", "gaussian", (0.5 / sigma**2,), scale)
 
     def _shape(self, q: Matrix) -> Matrix:
         values = -0.5 * q
@@ -127,7 +130,8 @@ class Exponential(_LengthScaled):
     sigma: Widths = 1.0
 
     def _profile(self) -> Profile:
-        return self._scaled_profile("exponential", lambda sigma: (1.0 / sigma,))
+        sigma, scale = self._width_and_scale()
+        return Profile("squared_distance", "exponential", (1.0 / sigma,), scale)
 
     def _shape(self, q: Matrix) -> Matrix:
         return np.asarray(np.exp(-np.sqrt(q)))
@@ -153,7 +157,8 @@ class Matern(_LengthScaled):
 
     def _profile(self) -> Profile | None:
         name = {0.5: "exponential", 1.5: "matern32", 2.5: "matern52"}.get(self.nu)  # those with a closed form
-        return None if name is None else self._scaled_profile(name, lambda sigma: (1.0 / sigma,))
+        sigma, scale = self._width_and_scale()
+        return None if name is None else Profile("squared_distance", name, (1.0 / sigma,), scale)
 
     def _shape(self, q: Matrix) -> Matrix:
         t = np.sqrt(2.0 * self.nu * q)
@@ -189,7 +194,8 @@ class RationalQuadratic(_LengthScaled):
     _checks = {"sigma": widths, "alpha": positive}
 
     def _profile(self) -> Profile:
-        return self._scaled_profile("rational_quadratic", lambda sigma: (self.alpha, sigma))
+        sigma, scale = self._width_and_scale()
+        return Profile("squared_distance", "rational_quadratic", (self.alpha, sigma), scale)
 
     def _shape(self, q: Matrix) -> Matrix:
         return np.asarray(np.exp(-self.alpha * np.log1p(q / (2.0 * self.alpha))))

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer.errors import InvalidInput
 from mercer.least_squares.machine import GIVEN, Array, LeastSquaresMachine
-from mercer.machine.arguments import class_weights, classes_of, kind_of, point_weights, sample_weights, training_data
+from mercer.machine.arguments import classes_of, kind_of, sample_weights, training_data, with_class_weights
 from mercer.machine.fitted_state import Labels, State, Values
 from mercer.selection.bounds.leave_one_out import possible_errors
 from mercer.selection.bounds.multiclass import one_versus_all, possible_class_errors
@@ -89,8 +89,7 @@ class LSSVC(ClassifierMixin, LeastSquaresMachine):  # type: ignore[misc]  # scik
         self.classes_, codes = classes_of(y, counted)
         if len(self.classes_) < 2:
             raise InvalidInput("all samples with positive weights belong to the same class; at least two are needed")
-        self.class_weight_ = class_weights(self.class_weight, self.classes_, y, counted)
-        weights = point_weights(counted, self.class_weight_, codes)
+        self.class_weight_, weights = with_class_weights(self.class_weight, self.classes_, y, codes, counted)
         Y = one_versus_all(len(self.classes_))[codes]
         self._train(kind, X, Y if len(self.classes_) > 2 else Y[:, 1:], weights, counted)
         return self

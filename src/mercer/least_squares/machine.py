@@ -114,14 +114,14 @@ class LeastSquaresMachine(KernelMachine):
         border = np.hstack([np.ones((n, 1)), columns]) if bias == "free" else columns
         task = choosing.LeastSquaresTask(Y, weights, border, 1.0 if bias == "penalised" else 0.0, resources)
         self._task, rows = task, self._distinct(kind, X, Y, weights)
-        distinct = X
         if rows is not None:
             once = np.ones(n) if counted is None else counted
             counted = np.bincount(rows.point(n)[rows.rows], once[rows.rows]).astype(np.float64)
-            task, distinct, columns = task.merged(rows), take(X, rows.first), columns[rows.first]
+            task, columns = task.merged(rows), columns[rows.first]
+        distinct = arguments.points_at(kind, X, None if rows is None else rows.first)
         with self._watched(X, Y, n) as monitor:
             kernel = self._resolved(kind, distinct, counted, searched=True)
-            training = TrainingSet(kind, X, rows, self.kernel if kind == "function" else kernel, resources)
+            training = TrainingSet(kind, distinct, rows, self.kernel if kind == "function" else kernel, resources)
             given = kind in GIVEN
             matrix, points = (symmetrised(training.points), None) if given else (None, training.points)
             if self.approximation is not None and kernel.placeholders:

@@ -22,8 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_c
 
 from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.gram import is_symmetric
-from mercer.kernels import Kernel, Precomputed, as_kernel, median_sigma
-from mercer.kernels.names import named_kernel
+from mercer.kernels import Kernel, Precomputed, median_sigma
 from mercer.parameters import Value
 from mercer.resources import parse, show
 
@@ -113,7 +112,7 @@ def gamma_of(gamma: Any, X: Any, weights: NDArray[np.float64] | None) -> float:
         return float(gamma)
     if gamma == "auto":
         return 1.0 / int(X.shape[1])
-    spread = variance(X, weights)
+    spread = float(X.var()) if weights is None and isinstance(X, np.ndarray) else variance(X, weights)
     if not np.isfinite(spread):
         raise InvalidInput(
             "The dual coefficients or intercepts are not finite, as the variance of X is not: X holds huge values; "
@@ -122,16 +121,12 @@ def gamma_of(gamma: Any, X: Any, weights: NDArray[np.float64] | None) -> float:
     return 1.0 / (int(X.shape[1]) * spread) if spread != 0.0 else 1.0
 
 
-def resolve(kernel: Any, gamma: float, degree: int, coef0: float, X: Any, *, searched: bool = False) -> Kernel:
-    """The Kernel object of a name or of a Kernel; widths given by the rule "median" are read off X (n, d).
+def with_widths(kernel: Kernel, X: Any, *, searched: bool = False) -> Kernel:
+    """The kernel, where widths given by the rule "median" are read off X (n, d).
 
     Other rules, such as "loo", stay as they are where the machine searches for the width, and are refused elsewhere.
     """
-    if isinstance(kernel, str) and kernel in NAMES:
-        return named_kernel(kernel, gamma, degree, coef0)
-    if not isinstance(kernel, Kernel):
-        return as_kernel(kernel, gamma=gamma, degree=degree, coef0=coef0)
-    resolved: Kernel = kernel
+    resolved = kernel
     for name, rule in kernel.placeholders.items():
         if rule == "median":
             resolved = resolved.with_parameters(**{name: median_sigma(X)})
@@ -244,6 +239,14 @@ def working_form(X: Any) -> Any:
     return X
 
 
+def points_at(kind: Kind, X: Any, kept: NDArray[np.intp] | None) -> Any:
+    """The points at `kept` (None: all) as machines train on them; of a given matrix their rows and columns."""
+    if kind == "precomputed":
+        return X if kept is None else X[np.ix_(kept, kept)]
+    points = X if kept is None else take(X, kept)
+    return working_form(points) if sp.issparse(points) and kind == "features" else points
+
+
 def take(X: Any, index: NDArray[np.intp]) -> Any:
     """Points at `index` of an array, a CSR matrix or a sequence of objects."""
     if isinstance(X, np.ndarray) or sp.issparse(X):
@@ -296,13 +299,16 @@ def classes_of(y: NDArray[Any], weights: Vector | None) -> tuple[NDArray[Any], N
 
 def class_weights(class_weight: Any, classes: NDArray[Any], y: NDArray[Any], weights: Vector | None) -> Vector:
     """Weight of each class (k,); "balanced" counts points by their sample weights."""
-    if class_weight is None:
-        return np.ones(len(classes))
     return np.asarray(compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weights))
 
 
-def point_weights(weights: Vector | None, of_class: Vector, codes: NDArray[np.intp]) -> Vector | None:
-    """Sample weight times class weight for every point (n,), None when all are one."""
+def with_class_weights(
+    class_weight: Any, classes: NDArray[Any], y: NDArray[Any], codes: NDArray[np.intp], weights: Vector | None
+) -> tuple[Vector, Vector | None]:
+    """Weight of each class (k,), and of every point (n,) its sample weight times that: None when all are one."""
+    if class_weight is None:
+        return np.ones(len(classes)), weights
+    of_class = class_weights(class_weight, classes, y, weights)
     if weights is None:
-        return None if (of_class == 1.0).all() else of_class[codes]
-    return weights * of_class[codes]
+        return of_class, None if (of_class == 1.0).all() else of_class[codes]
+    return of_class, weights * of_class[codes]

@@ -27,11 +27,12 @@ from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.gram import GramOperator
 from mercer.kernels import Kernel, Precomputed
+from mercer.kernels.names import named_kernel
 from mercer.lowrank.approximations import Approximation
 from mercer.machine import advice, arguments, repeated_rows
 from mercer.machine.approximation import EXACT, Machine, ReducedSet, Reduction, machine_of, reduce
-from mercer.machine.arguments import NAMES, Kind, gamma_of, refuse_negative, resolve
-from mercer.machine.callbacks import watching
+from mercer.machine.arguments import NAMES, Kind, gamma_of, refuse_negative, with_widths
+from mercer.machine.callbacks import OBSERVERS, watching
 from mercer.machine.fitted_state import State
 from mercer.machine.outcome import FitPlan, confirmed, warn_if_stopped
 from mercer.machine.prediction import Expansion, Terms
@@ -119,13 +120,14 @@ class KernelEstimator(CallbackSupportMixin, Expansion):  # type: ignore[misc]  #
         return Resources(self.memory, self.precision, threads=self.n_jobs)
 
     def _resolved(self, kind: Kind, points: Any, weights: Vector | None, searched: bool = False) -> Kernel:
-        """The kernel of points (n, d) that count with their weights (n,); a given matrix is its own kernel."""
+        """The kernel of points (n, d) in their working form, of weights (n,); a given matrix is its own kernel."""
         self._kind, self._gamma = kind, 0.0
         if kind in ("precomputed", "function"):
             return Precomputed()
         if not isinstance(self.kernel, Kernel):
-            self._gamma = gamma_of(self.gamma, arguments.working_form(points), weights)
-        return resolve(self.kernel, self._gamma, self.degree, self.coef0, points, searched=searched)
+            self._gamma = gamma_of(self.gamma, points, weights)
+            return named_kernel(self.kernel, self._gamma, self.degree, self.coef0)
+        return with_widths(self.kernel, points, searched=searched)
 
     def _blas(self, n: int) -> AbstractContextManager[None]:
         """How many threads BLAS has while n points are trained on."""
@@ -134,7 +136,9 @@ class KernelEstimator(CallbackSupportMixin, Expansion):  # type: ignore[misc]  #
     @contextmanager
     def _watched(self, X: Any, y: Any, n: int = 0) -> Iterator[Monitor]:
         """Train under the thread limit, the time limit, Ctrl-C and the callbacks of this estimator."""
-        with threads.limit(self.n_jobs), self._blas(n), watching(self, X, y, self.max_time) as monitor:
+        heard = self.verbose or "_skl_callbacks" in vars(self) or OBSERVERS.get()
+        watch = watching(self, X, y, self.max_time) if heard else Monitor(time_limit=self.max_time)
+        with threads.limit(self.n_jobs), self._blas(n), watch as monitor:
             yield monitor
 
     # What a fit leaves behind ----------------------------------------------------------------------------------
@@ -196,9 +200,10 @@ class KernelMachine(KernelEstimator):
             largest *= float(np.sqrt(np.mean(np.square(weights))))  # errors of many coefficients add up like that
         if self.warm_start:
             self._forget_other_rows(kept)
-        self.kernel_ = self._resolved(kind, X if kept is None else arguments.take(X, kept), weights)
+        points = arguments.points_at(kind, X, kept)
+        self.kernel_ = self._resolved(kind, points, weights)
         kernel = self.kernel if kind == "function" else self.kernel_
-        training = TrainingSet(kind, X, rows, kernel, self._resources(), largest=largest, tol=self.tol, machine=size)
+        training = TrainingSet(kind, points, rows, kernel, self._resources(), largest, self.tol, size)
         training.by_factor = getattr(self, "solver", None) in FACTORISING
         if kind == "features":
             advice.on_scales(self.kernel_, training.points)

@@ -11,24 +11,24 @@ Hooks given to `observed` hear of every fit inside the `with` block, whichever m
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from mercer.solvers.monitor import Hook, Monitor, Snapshot
 from mercer.solvers.solution import Record
 
-_OBSERVERS: ContextVar[tuple[Hook, ...]] = ContextVar("observers", default=())
+OBSERVERS: ContextVar[tuple[Hook, ...]] = ContextVar("observers", default=())
 
 
 @contextmanager
 def observed(*hooks: Hook) -> Iterator[None]:
     """Hand these hooks to the Monitor of every fit that begins inside, on this thread."""
-    token = _OBSERVERS.set((*_OBSERVERS.get(), *hooks))
+    token = OBSERVERS.set((*OBSERVERS.get(), *hooks))
     try:
         yield
     finally:
-        _OBSERVERS.reset(token)
+        OBSERVERS.reset(token)
 
 
 def _forward(estimator: Any, context: Any, X: Any, y: Any) -> Hook:
@@ -58,16 +58,18 @@ def _tell(name: str) -> Hook:
     return hook
 
 
-@contextmanager
-def watching(estimator: Any, X: Any, y: Any, max_time: float | None) -> Iterator[Monitor]:
+def watching(estimator: Any, X: Any, y: Any, max_time: float | None) -> AbstractContextManager[Monitor]:
     """A Monitor for one fit, with its time limit, its Ctrl-C, the callbacks set on the estimator, and its `verbose`."""
-    hooks = [*_OBSERVERS.get()]
+    hooks = [*OBSERVERS.get()]
     if getattr(estimator, "verbose", False):
         hooks.append(_tell(type(estimator).__name__))
-    if "_skl_callbacks" not in vars(estimator):
-        with Monitor(time_limit=max_time, hooks=hooks) as monitor:
-            yield monitor
-        return
+    heard = "_skl_callbacks" in vars(estimator)
+    return _heard(estimator, X, y, max_time, hooks) if heard else Monitor(time_limit=max_time, hooks=hooks)
+
+
+@contextmanager
+def _heard(estimator: Any, X: Any, y: Any, max_time: float | None, hooks: list[Hook]) -> Iterator[Monitor]:
+    """The Monitor of an estimator that has callbacks."""
     context = estimator._init_callback_context(max_subtasks=None)
     context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
     with Monitor(time_limit=max_time, hooks=[_forward(estimator, context, X, y), *hooks]) as monitor:

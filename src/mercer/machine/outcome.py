@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ OVERFLOW = (
 UNRESOLVED = 0.5
 # What ended a solver that met its tolerance, or has none.
 MET = ("converged", "stationary", "seen")
+_STOPPED = attrgetter("stopped")
 
 
 def confirmed(solutions: Sequence[Solution], doubt: str | None) -> list[Solution]:
@@ -41,30 +43,27 @@ def confirmed(solutions: Sequence[Solution], doubt: str | None) -> list[Solution
     converged, whatever the tolerance: huge weights and C leave float64 no digits.  With a `doubt` that the dual is a
     lower bound (see `mercer.machine.definiteness`) dual value and gap become NaN, with a warning.
     """
-    if not all(map(_finite, solutions)):
-        raise InvalidInput(OVERFLOW)
     if doubt is None:
-        return [_resolved(solution) for solution in solutions]
+        return list(map(_resolved, solutions))
     warnings.warn(
         f"{doubt}.  The machine is fitted without a certificate: the dual is no lower bound (gap_ and dual_objective_ "
         "are nan), and the solution may be a local optimum.",
         NoCertificate,
         stacklevel=5,
     )
-    return [_without_certificate(solution) for solution in solutions]
-
-
-def _finite(solution: Solution) -> bool:
-    """Whether primal, dual and gap are numbers; before the tolerance is met a bound may still be infinite."""
-    if solution.stopped in MET:
-        return math.isfinite(solution.primal) and math.isfinite(solution.dual) and math.isfinite(solution.gap)
-    return not (math.isnan(solution.primal) or math.isnan(solution.dual) or math.isnan(solution.gap))
+    return [_without_certificate(_resolved(solution)) for solution in solutions]
 
 
 def _resolved(solution: Solution) -> Solution:
+    """The solution, as one that has stalled where half of the objective may be missing."""
+    primal, dual, gap = solution.primal, solution.dual, solution.gap
+    # Until the tolerance is met a bound may still be infinite.
+    numbers = math.isfinite(primal) and math.isfinite(dual) and math.isfinite(gap)
+    if not numbers and (solution.stopped in MET or math.isnan(primal) or math.isnan(dual) or math.isnan(gap)):
+        raise InvalidInput(OVERFLOW)
     if "rho" in solution.multipliers:  # a margin that is a variable may vanish, and the objective with it
         return solution
-    unresolved = solution.stopped == "converged" and solution.relative_gap > UNRESOLVED
+    unresolved = solution.stopped == "converged" and gap > UNRESOLVED * max(abs(primal), abs(dual))
     return replace(solution, stopped="stalled") if unresolved else solution
 
 
@@ -81,13 +80,15 @@ def _without_certificate(solution: Solution) -> Solution:
 
 def outcome(endings: Sequence[str]) -> str:
     """What stopped the first machine that did not meet its tolerance, else "converged", or "stationary"."""
-    early = [ending for ending in endings if ending not in MET]
-    return early[0] if early else "stationary" if "stationary" in endings else "converged"
+    for ending in endings:
+        if ending not in MET:
+            return ending
+    return "stationary" if "stationary" in endings else "converged"
 
 
 def warn_if_stopped(solutions: Sequence[Solution], max_iter: int, max_time: float | None) -> str:
     """Warn, saying what ended the training and how far it is from the optimum; returns the outcome."""
-    stopped = outcome([solution.stopped for solution in solutions])
+    stopped = outcome(list(map(_STOPPED, solutions)))
     if stopped in MET:
         return stopped
     gap = relative_gap(*(sum(getattr(s, name) for s in solutions) for name in ("primal", "dual", "gap")))

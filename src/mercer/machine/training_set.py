@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
-from mercer.gram import Gram, GramOperator, RowsOnDemand
+from mercer.gram import Gram, GramOperator
 from mercer.kernels import Kernel, Precomputed
 from mercer.machine import definiteness
-from mercer.machine.arguments import Kind, evaluate_all, is_linear, symmetrised, take, working_form
+from mercer.machine.arguments import Kind, evaluate_all, is_linear, symmetrised, take
 from mercer.machine.repeated_rows import DistinctRows
 from mercer.planning import precision_for
 from mercer.planning.precision import EXACT
@@ -32,7 +32,7 @@ SHARED_FROM_FEATURES = 64
 
 
 class TrainingSet:
-    """Points in training order, n of them, with the kernel between them.
+    """Points in training order, n of them in their working form, with the kernel between them.
 
     `rows` says which rows handed to `fit` they are (None: all, as given), `kept` are the positions of one row for each
     point.  `resources` bound the kernel values held; those of the set itself have the precision that was decided on.
@@ -48,24 +48,18 @@ class TrainingSet:
     def __init__(
         self,
         kind: Kind,
-        X: Any,
+        points: Any,
         rows: DistinctRows | None,
         kernel: Any,
         resources: Resources,
-        *,
         largest: float = 1.0,
         tol: float = 1e-3,
         machine: Callable[[int], int | None] | None = None,
     ) -> None:
         self.kind = kind
         self.rows = rows
-        self.kept = kept = None if rows is None else rows.first
+        self.kept = None if rows is None else rows.first
         self.kernel: Kernel = Precomputed() if kind in ("precomputed", "function") else kernel
-        if kind == "precomputed":
-            points = X if kept is None else X[np.ix_(kept, kept)]
-        else:
-            points = X if kept is None else take(X, kept)
-            points = points if kind == "function" else working_form(points)
         self.n = len(points) if isinstance(points, list) else int(np.shape(points)[0])
         self.points = evaluate_all(kernel, points, self.n, resources.memory) if kind == "function" else points
         self.shared = False
@@ -147,10 +141,6 @@ class TrainingSet:
     def forget(self) -> None:
         """Give back the memory of rows that machines trained so far have left in the cache."""
         self.whole.forget()
-
-    def rows_on_demand(self, precision: str | None = None) -> RowsOnDemand | None:
-        """The points prepared for loops that compute rows as they need them; None where the kernel has no such form."""
-        return RowsOnDemand.of(self.kernel, self.points, precision or self.resources.precision)
 
     def held(self, rows: Index, columns: Index) -> NDArray[np.float64] | None:
         """Kernel values between training points where the whole matrix is in memory, else None."""

@@ -21,7 +21,7 @@ from mercer.data.dataset import settle
 from mercer.data.files import block_size, line_blocks
 from mercer.errors import InvalidInput, MercerError, ModelFileError
 from mercer.kernels import Kernel, Precomputed
-from mercer.machine.arguments import resolve
+from mercer.kernels.names import named_kernel
 from mercer.machine.outcome import FitPlan
 from mercer.models.container import refuse_irregular
 from mercer.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
@@ -262,7 +262,7 @@ def _fill(machine: Any, head: Head, dual: Any, vectors: Any) -> None:
 
 
 def _kernel(machine: SupportVectorMachine) -> Kernel:
-    return resolve(machine.kernel, machine._gamma, machine.degree, machine.coef0, None)
+    return named_kernel(machine.kernel, machine._gamma, machine.degree, machine.coef0)
 
 
 def _classes(machine: Classifier, head: Head, size: int) -> Any:

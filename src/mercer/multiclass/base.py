@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.gram import Gram, GramOperator
 from mercer.machine import arguments
-from mercer.machine.arguments import class_weights, classes_of, is_linear, kind_of, point_weights, sample_weights
+from mercer.machine.arguments import classes_of, is_linear, kind_of, sample_weights, with_class_weights
 from mercer.machine.base import Index, KernelMachine
 from mercer.machine.fitted_state import Labels, State, Values
 from mercer.machine.training_set import TrainingSet
@@ -72,8 +72,7 @@ class ClassMachine(ClassifierMixin, KernelMachine):  # type: ignore[misc]  # sci
             training, weights = self._training_set(kind, X, weights, codes, targets, largest=0.0)
             if training.kept is not None:
                 codes, y = codes[training.kept], y[training.kept]
-            self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
-            weights = point_weights(weights, self.class_weight_, codes)
+            self.class_weight_, weights = with_class_weights(self.class_weight, self.classes_, y, codes, weights)
             gram, solve = self._choice(training)
             solution = solve(
                 self._problem(gram, codes, self.C, weights, self.bias, k=k),

@@ -28,7 +28,7 @@ from mercer.least_squares import LSSVC
 from mercer.least_squares.solving import certified
 from mercer.machine import arguments, prediction
 from mercer.machine.approximation import EXACT
-from mercer.machine.arguments import is_linear, kind_of, symmetrised
+from mercer.machine.arguments import is_linear, kind_of, symmetrised, working_form
 from mercer.machine.outcome import FitPlan
 from mercer.machine.training_set import TrainingSet
 from mercer.multiclass.banks import Bank
@@ -223,7 +223,7 @@ class SubsystemBank(Bank):
         """The kernel matrix (n, n), held whole in the order of the classes."""
         if isinstance(self.kernel, Precomputed):
             return Gram(self.kernel, symmetrised(np.asarray(self._X))[np.ix_(self._order, self._order)])
-        points = arguments.take(arguments.working_form(self._X), self._order)
+        points = arguments.take(working_form(self._X), self._order)
         memory, precision = self._resources.memory, self._resources.precision
         return Gram(self.kernel, points, storage="dense", memory=memory, precision=precision)
 
@@ -257,7 +257,7 @@ class SubsystemBank(Bank):
         c = self.coefficients
         if isinstance(self.kernel, Precomputed):
             return np.asarray(np.asarray(X) @ c + self.intercepts)
-        points = arguments.working_form(self._X)
+        points = working_form(self._X)
         values = prediction.expand(self.kernel, X, points, [slice(0, len(c))], [c], self._resources)[0]
         return np.asarray(values + self.intercepts)
 
@@ -293,7 +293,7 @@ def _solutions(factor: Array, system: Bordered) -> Array:
 
 def _parameters(base: LSSVC, X: Any, labels: Index, weights: Array | None) -> tuple[float, Kernel]:
     """C and the kernel, the same for all columns; chosen on all points where the base chooses them."""
-    kernel = clone(base)._resolved(kind_of(base.kernel, X), X, weights, searched=True)
+    kernel = clone(base)._resolved(kind_of(base.kernel, X), working_form(X), weights, searched=True)
     if isinstance(base.C, str) or np.ndim(base.C) > 0 or kernel.placeholders:
         chosen = clone(base).fit(X, labels, sample_weight=weights)
         return float(chosen.C_), chosen.kernel_

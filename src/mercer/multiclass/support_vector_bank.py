@@ -24,6 +24,7 @@ from mercer.solvers.solution import Solution
 from mercer.svm import SVC
 from mercer.svm.base import SupportVectorMachine
 from mercer.svm.classification import Trained
+from mercer.svm.solving import BinaryMachine
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -82,10 +83,9 @@ class CodedSVC(SVC):
         support = support[np.argsort(codes[support], kind="stable")]
         counts = np.bincount(codes[support], minlength=len(self._code)).astype(np.int32)
         intercept = np.array([float(solution.bias) / scale for (_, _, solution), scale in zip(trained, scales)])
-        problems, solutions = [problem for _, problem, _ in trained], [solution for _, _, solution in trained]
+        machines = [BinaryMachine(problem, solution, problem.box) for _, problem, solution in trained]
         dual = np.ascontiguousarray(rows[:, support])
-        boxes = [problem.box for problem in problems]
-        return Trained(support, counts, dual, intercept, list(problems), solutions, boxes, np.zeros((0, len(rows))))
+        return Trained(support, counts, dual, intercept, machines, np.zeros((0, len(rows))))
 
     def _solve_held(self, problem: Problem, resources: Resources, monitor: Monitor) -> Solution:
         """One column; where its matrix is held and not large, all points are one working set."""

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from mercer.errors import InvalidInput
 from mercer.machine.approximation import EXACT
-from mercer.machine.arguments import kind_of, refuse_negative, sample_weights, take
+from mercer.machine.arguments import kind_of, points_at, refuse_negative, sample_weights
 from mercer.machine.base import NOT_FINITE, KernelEstimator
 from mercer.machine.fitted_state import Number, State, Values
 from mercer.machine.outcome import FitPlan
@@ -169,7 +169,7 @@ class OnlineMachine(KernelEstimator):
     def _begin(self, X: Any, kept: Index, counted: Vector) -> None:
         """Settle kernel and sizes by the rows `kept` of the first points, of weights `counted`."""
         alike = len(counted) == 0 or counted.min() == counted.max()
-        self.kernel_ = self._resolved(self._kind, take(X, kept), None if alike else counted)
+        self.kernel_ = self._resolved(self._kind, points_at(self._kind, X, kept), None if alike else counted)
         self._stream: Stream = self._made(1 if isinstance(X, list) else X.shape[1])
 
     def _made(self, d: int) -> Stream:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.gram import Gram, GramOperator
 from mercer.machine import arguments
-from mercer.machine.arguments import class_weights, classes_of, is_linear, kind_of, point_weights, sample_weights
+from mercer.machine.arguments import classes_of, is_linear, kind_of, sample_weights, with_class_weights
 from mercer.machine.base import Index, KernelMachine, Vector
 from mercer.machine.fitted_state import Labels, State, Values
 from mercer.machine.training_set import TrainingSet
@@ -126,8 +126,7 @@ class RankClassifier(ClassifierMixin, LatentMachine):  # type: ignore[misc]  # s
             training, weights = self._training_set(kind, X, weights, codes, targets, largest=0.0)
             if training.kept is not None:
                 codes, y = codes[training.kept], y[training.kept]
-            self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
-            weights = point_weights(weights, self.class_weight_, codes)
+            self.class_weight_, weights = with_class_weights(self.class_weight, self.classes_, y, codes, weights)
             gram = self._operator(training)
             solution = self._solved(self._problem(gram, codes, weights), monitor)
         self._finish(X, training, gram, solution, codes)

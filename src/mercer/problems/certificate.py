@@ -9,6 +9,7 @@ form printed there for nonlinear losses is not a bound and is not used).
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,7 @@ class Certificate:
     """The free bias: one number, or one for each output (k,)."""
     multipliers: Mapping[str, float | Vector] = field(default_factory=dict)
     """Named free parameters besides the bias: "rho", "epsilon", "basis", "offsets"."""
-    h: Vector = field(default_factory=lambda: np.zeros(0))
+    h: Vector = field(default_factory=partial(np.zeros, 0))
     """Multipliers (r,) of the equalities of the quadratic program."""
     scale: float = 1.0
     """The primal value is that of the function times this factor, with free parameters of its own."""

@@ -18,6 +18,7 @@ what certificate its problem has.  A new machine with a dual of its own is a new
 """
 
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -147,12 +148,20 @@ class Search:
     """One solve: a strategy, and what has been spent on it.
 
     It ends at a violation of at most `tol` or, where `gap_tol` is given, at a relative gap of at most that; a problem
-    whose violation has no tolerance has tol = None.
+    whose violation has no tolerance has tol = None.  Where `tol` is met, `tightened` says what it is at that point.
     """
 
     def __init__(
-        self, strategy: Strategy, *, tol: float | None, gap_tol: float | None, monitor: Monitor, seed: int
+        self,
+        strategy: Strategy,
+        *,
+        tol: float | None,
+        gap_tol: float | None,
+        monitor: Monitor,
+        seed: int,
+        tightened: Callable[[], float] | None = None,
     ) -> None:
+        self.tightened = tightened
         self.strategy, self.tol, self.gap_tol, self.monitor, self.seed = strategy, tol, gap_tol, monitor, seed
         self.aim = SCALED_FROM if gap_tol is None else gap_tol
         self.random = np.random.default_rng(seed)
@@ -225,8 +234,8 @@ class Search:
         slice_steps = LONGEST_SLICE
         if self.monitor is not SILENT:
             slice_steps = steps_of_a_slice(strategy.n)
-        tol = self.tol or 0.0
         while True:
+            tol = self.tol or 0.0
             most = int(min(slice_steps, limit - self.steps))
             done, strategy.violation = strategy.solve(None, tol, most)
             self.steps += done
@@ -235,7 +244,8 @@ class Search:
                 return "converged"
             if self.steps >= limit:
                 return "iterations"
-            if done < most or self.patience.exhausted(strategy.distances(), strategy.objective()):
+            short = done < most and strategy.violation > tol
+            if short or self.patience.exhausted(strategy.distances(), strategy.objective()):
                 return "stalled"
             if not self._report():
                 return self.monitor.stopped or "interrupted"
@@ -276,6 +286,8 @@ class Search:
         """Whether violation or gap are small enough at the outputs as they are."""
         violation = self.strategy.violation
         if self.gap_tol is None:
+            if self.tol is not None and violation <= self.tol and self.tightened is not None:
+                self.tol = min(self.tol, self.tightened())
             return self.tol is not None and violation <= self.tol
         # Away from the optimum a better multiple of the function closes little, and looking for it costs several
         # certificates.

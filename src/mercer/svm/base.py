@@ -24,7 +24,7 @@ from mercer.resources import Resources
 from mercer.solvers.catalogue import NAMES
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
-from mercer.svm.solving import WarmStart, solve
+from mercer.svm.solving import BinaryMachine, WarmStart, solve
 
 DEFAULT_CACHE = 200  # scikit-learn's default cache_size, in MB
 
@@ -84,10 +84,11 @@ class SupportVectorMachine(KernelMachine):
         self._keep(training, X, support, c[None, support], np.array([float(solution.bias)]), np.array([len(support)]))
         if self.basis is not None:
             self._basis_coefficients = np.asarray(solution.multipliers["basis"])[:, None]
-        self._finish(training, [problem], [solution])
+        self._finish(training, [BinaryMachine(problem, solution, problem.box)])
 
-    def _finish(self, training: TrainingSet, problems: Sequence[Problem | None], solutions: Sequence[Solution]) -> None:
+    def _finish(self, training: TrainingSet, machines: Sequence[BinaryMachine]) -> None:
         """Keep the certificate of the fit, and what a warm start needs of it."""
+        problems, solutions, _ = zip(*machines)
         found = self._certify(
             solutions,
             training.doubt(getattr(self, "bias", "free")),

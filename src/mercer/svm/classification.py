@@ -9,6 +9,7 @@ them; small ones are trained from their points in one compiled call each (`merce
 import warnings
 from dataclasses import dataclass
 from numbers import Real
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from mercer.errors import Infeasible, InvalidInput, NoMargin
 from mercer.gram import GramOperator
 from mercer.losses import Hinge, Loss, SquaredHinge
 from mercer.machine import advice, arguments, pairwise, prediction, probability
-from mercer.machine.arguments import class_weights, classes_of, kind_of, point_weights, refuse_huge, sample_weights
+from mercer.machine.arguments import classes_of, kind_of, refuse_huge, sample_weights, with_class_weights
 from mercer.machine.training_set import TrainingSet
 from mercer.problems import HardMargin, NuClassification, Problem, RegularisedRisk
 from mercer.solvers.monitor import Monitor
@@ -31,7 +32,7 @@ from mercer.solvers.solution import Solution
 from mercer.svm.base import SupportVectorMachine
 from mercer.svm.decisions import HELD_VALUES, Decisions
 from mercer.svm.small_pairs import STORED_POINTS, train_pairs
-from mercer.svm.solving import margin_of
+from mercer.svm.solving import BinaryMachine, margin_of
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -71,9 +72,7 @@ class Trained:
     counts: Counts
     dual: Matrix
     intercept: Vector
-    problems: list[Problem | None]
-    solutions: list[Solution]
-    boxes: list[Vector]
+    machines: list[BinaryMachine]
     basis: Matrix
     """Coefficients (q, machines) of basis functions."""
 
@@ -142,13 +141,12 @@ class Classifier(Decisions):
             training, weights = self._training_set(kind, X, weights, codes, coded, largest=C, size=self._machine_size)
             if training.kept is not None:
                 codes, y = codes[training.kept], y[training.kept]
-            self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
-            weights = point_weights(weights, self.class_weight_, codes)
+            self.class_weight_, weights = with_class_weights(self.class_weight, self.classes_, y, codes, weights)
             refuse_huge(C, weights)
             trained = self._train(training, codes, weights, None, monitor)
             self._keep(training, X, trained.support, trained.dual, trained.intercept, trained.counts)
             self._basis_coefficients = trained.basis
-            self._finish(training, trained.problems, trained.solutions)
+            self._finish(training, trained.machines)
             self.n_iter_ = np.atleast_1d(np.asarray(self.n_iter_, dtype=np.int32))
             self._probA = self._probB = np.empty(0)
             if self.probability:
@@ -185,58 +183,68 @@ class Classifier(Decisions):
         self, training: TrainingSet, codes: Index, weights: Vector | None, index: Index | None, monitor: Monitor
     ) -> Trained:
         """Train all machines on the training points at `index` (None: all); codes and weights belong to those."""
-        tasks = self._tasks(codes)
-        starts = self._starts(len(tasks)) if index is None else [None] * len(tasks)
-        results = self._train_from_points(training, codes, weights, index, monitor)
-        rest = [number for number, task in enumerate(tasks) if task.contested and number not in results]
-        # Coordinate descent reads the points themselves, never the kernel matrix.
-        if rest and (len(tasks) > 1 or self.probability) and self.solver != "linear_dual":
-            training.share(codes if index is None and self._paired else None)
+        trained = self._train_from_points(training, codes, weights, index, monitor)
+        count, tasks = self._machines, []
+        if len(trained) < count:
+            tasks = self._tasks(codes)
+            rest = [number for number, task in enumerate(tasks) if task.contested and number not in trained]
+            if rest:
+                trained |= self._train_from_matrix(training, codes, weights, index, monitor, tasks, rest)
+        coefficients: list[Vector] = []
+        intercept = np.zeros(count)
+        basis = np.zeros((0 if training.basis is None else training.basis.shape[1], count))
+        for number in range(count):
+            if number not in trained:
+                members = tasks[number].members
+                coefficients.append(np.zeros(len(codes if members is None else members)))
+                intercept[number] = tasks[number].without_rival(codes)
+                continue
+            problem, solution, _ = trained[number]
+            scale = 1.0 if problem is None else self._scale(problem, solution)
+            coefficients.append(solution.coefficients / scale if scale != 1.0 else solution.coefficients)
+            intercept[number] = float(solution.bias) / scale
+            if training.basis is not None:
+                basis[:, number] = np.asarray(solution.multipliers["basis"]) / scale
+        support, counts, dual = self._expansion(codes, coefficients)
+        return Trained(support, counts, dual, intercept, list(map(trained.__getitem__, sorted(trained))), basis)
 
-        def train(number: int) -> tuple[Problem, Solution]:
+    def _train_from_matrix(
+        self,
+        training: TrainingSet,
+        codes: Index,
+        weights: Vector | None,
+        index: Index | None,
+        monitor: Monitor,
+        tasks: list[BinaryTask],
+        chosen: list[int],
+    ) -> dict[int, BinaryMachine]:
+        """The machines of the `chosen` numbers, each from a problem on its part of the kernel matrix."""
+        starts = self._starts(len(tasks)) if index is None else [None] * len(tasks)
+        # Coordinate descent reads the points themselves, never the kernel matrix.
+        if (len(tasks) > 1 or self.probability) and self.solver != "linear_dual":
+            training.share(codes if index is None and self._paired else None)
+        _ = training.whole  # computed before the threads part
+        share = training.side_by_side(len(chosen))
+
+        def train(number: int) -> BinaryMachine:
             members = tasks[number].members
             signs = tasks[number].signs(codes)
             where = members if index is None else (index if members is None else index[members])
             own = weights if members is None or weights is None else weights[members]
             psi = training.basis if training.basis is None or where is None else training.basis[where]
             problem = self._problem(training.gram(where, share), signs, own, psi)
-            return problem, self._solve(problem, training.resources, monitor, starts[number])
+            return BinaryMachine(
+                problem, self._solve(problem, training.resources, monitor, starts[number]), problem.box
+            )
 
-        if rest:
-            _ = training.whole  # computed before the threads part
-            share = training.side_by_side(len(rest))
-            # Of the values of a problem, most are in products of its support vectors with all its points.
-            sizes = [len(codes) if (own := tasks[number].members) is None else len(own) for number in rest]
-            work = [float(size) ** 2 for size in sizes]
-            trained = threads.run_by_work(train, [(number,) for number in rest], work, share)
-            for number, (problem, solution) in zip(rest, trained):
-                results[number] = problem, solution, problem.box
-        coefficients: list[Vector] = []
-        problems: list[Problem | None] = []
-        solutions: list[Solution] = []
-        boxes: list[Vector] = []
-        intercept = np.zeros(len(tasks))
-        basis = np.zeros((0 if training.basis is None else training.basis.shape[1], len(tasks)))
-        for number, task in enumerate(tasks):
-            if number in results:
-                found, solution, box = results[number]
-                problems.append(found)
-                solutions.append(solution)
-                boxes.append(box)
-                scale = 1.0 if found is None else self._scale(found, solution)
-                coefficients.append(solution.coefficients / scale if scale != 1.0 else solution.coefficients)
-                intercept[number] = float(solution.bias) / scale
-                if training.basis is not None:
-                    basis[:, number] = np.asarray(solution.multipliers["basis"]) / scale
-            else:
-                coefficients.append(np.zeros(len(codes) if task.members is None else len(task.members)))
-                intercept[number] = task.without_rival(codes)
-        support, counts, dual = self._expansion(codes, coefficients)
-        return Trained(support, counts, dual, intercept, problems, solutions, boxes, basis)
+        # Of the values of a problem, most are in products of its support vectors with all its points.
+        sizes = [len(codes) if (own := tasks[number].members) is None else len(own) for number in chosen]
+        work = [float(size) ** 2 for size in sizes]
+        return dict(zip(chosen, threads.run_by_work(train, [(number,) for number in chosen], work, share)))
 
     def _train_from_points(
         self, training: TrainingSet, codes: Index, weights: Vector | None, index: Index | None, monitor: Monitor
-    ) -> dict[int, tuple[Problem | None, Solution, Vector]]:
+    ) -> dict[int, BinaryMachine]:
         """The machines small enough for one compiled call each, by their number; none unless overridden."""
         return {}
 
@@ -261,7 +269,7 @@ class Classifier(Decisions):
     def _advise(self, training: TrainingSet, trained: Trained) -> None:
         """Look at the dual variables of the machine with most points."""
         if np.isfinite(getattr(self, "C", np.inf)) and getattr(self, "loss", "hinge") == "hinge":
-            box, solution = max(zip(trained.boxes, trained.solutions), key=lambda machine: len(machine[0]))
+            _, solution, box = max(trained.machines, key=attrgetter("box.size"))
             advice.on_width(
                 training.kernel, np.abs(solution.coefficients), box, getattr(self, "bias", "free") == "free"
             )
@@ -388,18 +396,18 @@ class SVC(Classifier):
 
     def _machine_size(self, n: int) -> int | None:
         size = n if len(self.classes_) == 2 else 2 * n // len(self.classes_)
-        return size if size <= STORED_POINTS and (self._paired or len(self.classes_) == 2) else None
+        return size if size <= STORED_POINTS and (len(self.classes_) == 2 or self._paired) else None
 
     def _train_from_points(
         self, training: TrainingSet, codes: Index, weights: Vector | None, index: Index | None, monitor: Monitor
-    ) -> dict[int, tuple[Problem | None, Solution, Vector]]:
+    ) -> dict[int, BinaryMachine]:
         if self.loss != "hinge" or self.bias != "free" or self.basis is not None:
             return {}
         if self.warm_start or self.gap_tol is not None or self.C > LONG_RUNS:
             return {}
         if self.solver not in ("auto", "decomposition") or training.reduction is not None:
             return {}
-        if monitor.has_callbacks or not (self._paired or len(self.classes_) == 2):
+        if monitor.has_callbacks or not (len(self.classes_) == 2 or self._paired):
             return {}
         if self.memory is not None:
             # A pair may come to hold all its values; where a stated budget does not, the general solver asks for less.

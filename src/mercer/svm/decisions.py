@@ -54,14 +54,19 @@ class Decisions(ClassifierMixin, SupportVectorMachine):  # type: ignore[misc]  #
         """Whether there is a machine for each of three or more pairs."""
         return self.multiclass == "ovo" and len(self.classes_) > 2
 
+    @property
+    def _machines(self) -> int:
+        """How many binary machines there are."""
+        k = len(self.classes_)
+        return 1 if k == 2 else k * (k - 1) // 2 if self._paired else k
+
     def _state(self) -> State:
         sigmoids = Values(("outputs",), perhaps_empty=True)
         return {"classes_": Labels(), "class_weight_": Values(("classes",)), "_probA": sigmoids, "_probB": sigmoids}
 
     def _expansion_shape(self, outputs: int) -> tuple[int, int]:
-        k = len(self.classes_)
-        machines = 1 if k == 2 else k * (k - 1) // 2 if self._paired else k
-        return (k - 1 if self._paired and self.approximation_ is None else machines), machines
+        rows = len(self.classes_) - 1 if self._paired and self.approximation_ is None else self._machines
+        return rows, self._machines
 
     def _public(self, dual: Matrix, intercept: Vector) -> tuple[Any, Vector]:
         # For two classes the public ones have the opposite sign, as in scikit-learn.

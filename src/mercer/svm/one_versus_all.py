@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercer.errors import InvalidInput
 from mercer.machine import arguments
-from mercer.machine.arguments import class_weights, classes_of, kind_of, point_weights, sample_weights
+from mercer.machine.arguments import classes_of, kind_of, sample_weights, with_class_weights
 from mercer.machine.base import KernelMachine, Matrix, Vector
 from mercer.machine.fitted_state import Labels, State, Values
 from mercer.machine.training_set import TrainingSet
@@ -60,8 +60,8 @@ class OneVersusAllMachine(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             training, weights = self._training_set(kind, X, weights, codes, signs, largest=self._largest())
             if training.kept is not None:
                 codes, y, signs = codes[training.kept], y[training.kept], signs[training.kept]
-            self.class_weight_ = class_weights(self.class_weight, self.classes_, y, weights)
-            self._learn(training, X, codes, signs, point_weights(weights, self.class_weight_, codes), monitor)
+            self.class_weight_, weights = with_class_weights(self.class_weight, self.classes_, y, codes, weights)
+            self._learn(training, X, codes, signs, weights, monitor)
         return self
 
     def _state(self) -> State:

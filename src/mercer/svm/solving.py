@@ -6,7 +6,7 @@ Where the one chosen comes to the end of its digits, the next one goes on from i
 import warnings
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,17 @@ INTERIOR_GAP = 1e-9
 STALLED_GAP = 1e-5  # at the end of its digits, the method still has answered the question
 POLISHING = 1_000_000  # pair steps that may follow it, a few seconds
 VANISHING = 1e-12  # a margin below this share of the size of f is rounding: of the radius of the points, a millionth
+NEXT = 0.01  # share of a tolerance that the next one may be where it follows from the point found
 ROUNDING = 1e-13  # no violation below this share of the size of f can be asked for
 SCALELESS = (NuClassification, HardMargin, OneClass)  # no C and no target sets the size of f
+
+
+class BinaryMachine(NamedTuple):
+    """A trained machine: its problem where one was stated, its solution, and the bounds C_i (n,) of its points."""
+
+    problem: Problem | None
+    solution: Solution
+    box: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -87,8 +96,8 @@ def solve(
 ) -> Solution:
     """Solve one problem of the zoo by the solver asked for; "auto" leaves it to `mercer.planning`.
 
-    The decision values of nu-SVC and of the hard margin are f / rho: they are solved again, from where they are, until
-    the violation is at most `tol` in the unit of rho.
+    The decision values of nu-SVC and of the hard margin are f / rho: they are solved until the violation is at most
+    `tol` in the unit of rho, again from where they are if need be.
     """
     asked = solver != "auto"
     choice = Choice.asked("solver", solver) if asked else quadratic_solver(problem, resources, bounded=max_iter >= 0)
@@ -96,8 +105,11 @@ def solve(
         catalogue.require(solver, problem)
     automatic = not asked and problem.basis is None
 
+    margin = isinstance(problem, (NuClassification, HardMargin)) and gap_tol is None
+
     def run(tolerance: float, first: Any, left: int) -> Solution:
-        found = _run(problem, choice, automatic, tolerance, gap_tol, left, resources, first, monitor)
+        of_margin = (tol, max(NEXT * tolerance, floor)) if margin else None
+        found = _run(problem, choice, automatic, tolerance, gap_tol, left, resources, first, monitor, of_margin)
         own = max_iter < 0 and found.stopped == "iterations"  # no bound of the user's: all that could be tried was
         return replace(found, stopped="stalled") if own else found
 
@@ -105,13 +117,13 @@ def solve(
     floor = ROUNDING * natural_size(problem) if isinstance(problem, SCALELESS) else 0.0
     tolerance = max(tol * unit_of(problem), floor)
     found = run(tolerance, begin, max_iter)
-    if not isinstance(problem, (NuClassification, HardMargin)) or gap_tol is not None:
+    if not margin:
         return found
     while found.converged and tolerance > floor and found.details.get("violation", 0.0) > 0.0:
         wanted = max(tol * min(1.0, float(found.multipliers["rho"])), floor)
         if found.details["violation"] <= wanted:
             break
-        tolerance = max(wanted, 0.01 * tolerance)  # rho itself is not known better than the last tolerance
+        tolerance = max(wanted, NEXT * tolerance)  # rho itself is not known better than the last tolerance
         # More steps than this would follow numerical noise: rho is too small for tol.
         most = patience(problem) or max(POLISHING, found.iterations // 2)
         left = most if max_iter < 0 else max(max_iter - found.iterations, 0)
@@ -129,6 +141,7 @@ def _run(
     resources: Resources,
     first: Any,
     monitor: Monitor | None,
+    of_margin: tuple[float, float] | None = None,
 ) -> Solution:
     """One run of one solver, and of the next one where the first was mercer's choice and ends before the optimum."""
     options: dict[str, Any] = {"gap_tol": gap_tol, "monitor": monitor, "start": first}
@@ -137,7 +150,8 @@ def _run(
         return _because(module.solve(problem, tol=tol, max_iter=max_iter, **options), choice.reason)
     if choice.name == "decomposition":
         most = patience(problem) if automatic and max_iter < 0 else None
-        found = decomposition.solve(problem, tol=tol, max_iter=max_iter if most is None else most, **options)
+        steps = max_iter if most is None else most
+        found = decomposition.solve(problem, tol=tol, max_iter=steps, of_margin=of_margin, **options)
         if most is None or found.stopped != "iterations":
             return _because(found, choice.reason)
         second = Choice("interior_point", f"{most} pair steps did not reach the optimum")

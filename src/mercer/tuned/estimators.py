@@ -26,11 +26,10 @@ from mercer.kernels import Gaussian, Kernel, as_kernel
 from mercer.machine import arguments, repeated_rows
 from mercer.machine.arguments import (
     HoldsValues,
-    class_weights,
     gamma_of,
-    point_weights,
     refuse_negative,
     sample_weights,
+    with_class_weights,
 )
 from mercer.machine.base import KernelMachine
 from mercer.machine.callbacks import watching
@@ -259,8 +258,7 @@ class TunedClassifier(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # s
         if len(classes) < 2:
             raise InvalidInput(f"The number of classes has to be greater than one; got {len(classes)} class")
         self.classes_ = classes
-        of_class = class_weights(self.class_weight, classes, labels, counted)
-        weights = point_weights(counted, of_class, codes)
+        _, weights = with_class_weights(self.class_weight, classes, labels, codes, counted)
         weights = np.ones(len(codes)) if weights is None else weights
         points = arguments.working_form(points)
         data = Data(

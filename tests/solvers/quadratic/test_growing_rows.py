@@ -11,7 +11,7 @@ from mercer.losses import EpsilonInsensitive, Hinge
 from mercer.problems import RegularisedRisk
 from mercer.solvers.quadratic import decomposition, interior_point
 from mercer.solvers.quadratic.growing_rows import minimise_on_growing_rows
-from mercer.solvers.quadratic.pairs import solve_growing_pairs, solve_stored_pairs
+from mercer.solvers.quadratic.pairs import Values, solve_pairs
 from mercer.solvers.quadratic.rooms import BlockRows, Rooms
 
 
@@ -81,8 +81,8 @@ def test_pairs_of_classes_find_the_same_machines_from_blocks_and_from_the_matrix
     kernel, box = Gaussian(sigma=8.0), np.full(600, 3.0)
     stretches = [(0, 200, 200, 200), (0, 200, 400, 200), (200, 200, 400, 200)]
     gram = Gram(kernel, X, storage="streamed")
-    blocks = solve_growing_pairs(BlockRows(gram, 400), stretches, box, 1e-8)
-    stored = solve_stored_pairs(kernel(X), stretches, box, 1e-8)
+    blocks = solve_pairs(Values.growing(BlockRows(gram, 400)), stretches, box, 1e-8)
+    stored = solve_pairs(Values.stored(kernel(X)), stretches, box, 1e-8)
     for one, other in zip(blocks, stored):
         assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-8)
         assert one.coefficients == pytest.approx(other.coefficients, abs=1e-5)

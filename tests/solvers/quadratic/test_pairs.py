@@ -10,7 +10,7 @@ from mercer.kernels import Gaussian, Matern, Polynomial
 from mercer.losses import Hinge
 from mercer.problems import RegularisedRisk
 from mercer.solvers.quadratic import decomposition, interior_point
-from mercer.solvers.quadratic.pairs import best_bias, solve_pairs, solve_stored_pairs
+from mercer.solvers.quadratic.pairs import Values, best_bias, solve_pairs
 
 KERNELS = [Gaussian(sigma=1.3), Polynomial(degree=2, offset=1.0), Matern(nu=1.5, sigma=2.0)]
 
@@ -39,7 +39,7 @@ def test_every_pair_reaches_the_optimum_of_its_own_problem(kernel, dtype):
     box = np.random.default_rng(2).uniform(0.5, 3.0, size=len(codes))
     pairs, stretches = stretches_of(codes)
     rows = RowsOnDemand.of(kernel, X, dtype)
-    found = solve_pairs(rows, order, stretches, box, 1e-7)
+    found = solve_pairs(Values.of_points(rows, order, len(order)), stretches, box, 1e-7)
     for (i, j), (a, size, b, other), machine in zip(pairs, stretches, found):
         own = np.r_[order[a : a + size], order[b : b + other]]
         y = np.where(labels[own] == i, 1.0, -1.0)
@@ -61,11 +61,11 @@ def test_threads_and_order_of_pairs_change_nothing(monkeypatch):
     X, codes = three_classes(2500, seed=3)
     _, stretches = stretches_of(codes)
     rows = RowsOnDemand.of(Gaussian(sigma=1.0), X, np.float32)
-    arguments = (np.arange(len(codes)), stretches, np.ones(len(codes)), 1e-3)
+    arguments = (Values.of_points(rows, np.arange(len(codes)), len(codes)), stretches, np.ones(len(codes)), 1e-3)
     monkeypatch.setenv("MERCER_NUM_THREADS", "2")
-    together = solve_pairs(rows, *arguments)
+    together = solve_pairs(*arguments)
     monkeypatch.setenv("MERCER_NUM_THREADS", "1")
-    for one, other in zip(together, solve_pairs(rows, *arguments)):
+    for one, other in zip(together, solve_pairs(*arguments)):
         assert np.array_equal(one.coefficients, other.coefficients)
 
 
@@ -74,8 +74,8 @@ def test_stretches_of_a_stored_matrix_give_the_same_machines():
     _, stretches = stretches_of(codes)
     kernel, box = Gaussian(sigma=1.0), np.ones(len(codes))
     rows = RowsOnDemand.of(kernel, X, np.float64)
-    from_points = solve_pairs(rows, np.arange(len(codes)), stretches, box, 1e-8)
-    from_matrix = solve_stored_pairs(kernel(X), stretches, box, 1e-8)
+    from_points = solve_pairs(Values.of_points(rows, np.arange(len(codes)), len(codes)), stretches, box, 1e-8)
+    from_matrix = solve_pairs(Values.stored(kernel(X)), stretches, box, 1e-8)
     for one, other in zip(from_points, from_matrix):
         assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-8)
         assert one.coefficients == pytest.approx(other.coefficients, abs=1e-5)
@@ -85,7 +85,8 @@ def test_step_limit_is_kept():
     X, codes = three_classes()
     _, stretches = stretches_of(codes)
     rows = RowsOnDemand.of(Gaussian(sigma=1.0), X, np.float32)
-    found = solve_pairs(rows, np.arange(len(codes)), stretches, np.ones(len(codes)), 1e-9, 7)
+    values = Values.of_points(rows, np.arange(len(codes)), len(codes))
+    found = solve_pairs(values, stretches, np.ones(len(codes)), 1e-9, 7)
     assert [machine.steps for machine in found] == [7, 7, 7]
 
 

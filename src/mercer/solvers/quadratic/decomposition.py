@@ -9,6 +9,7 @@ Values are computed in tiles and forgotten where that is cheaper than keeping th
 problems are one working set: rows are computed when they are first needed, or the whole matrix is formed.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,19 +75,24 @@ def solve(
     max_iter: int = -1,
     working_set: int | None = None,
     seed: int = 0,
+    of_margin: tuple[float, float] | None = None,
 ) -> Solution:
     """Solve to a violation of at most `tol` (LIBSVM's eps), or to a relative gap of `gap_tol` when that is given.
 
     `max_iter` bounds the number of pair steps (-1: no bound).  `working_set` fixes the number of points worked on at a
-    time.  The solution's details hold f0 = K c at the training points, the violation, the number of rounds and of
-    kernel values computed.
+    time.  `of_margin` is a tolerance in units of the margin, where that is below one, and the least that may come of
+    it; it follows `tol` where that is met.  The solution's details hold f0 = K c at the training points, the violation,
+    the number of rounds and of kernel values computed.
     """
     require(accepts(problem), NAME, tol=tol)
     whole = problem if isinstance(problem, Problem) else PlainProgram(problem)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():
-        strategy = GroupSums(whole, tol, starting_variables(whole.program(), start, monitor), shrinks=gap_tol is None)
-        return Search(strategy, tol=tol, gap_tol=gap_tol, monitor=listener, seed=seed).run(max_iter, working_set)
+        start_at = starting_variables(whole.program(), start, monitor)
+        strategy = GroupSums(whole, tol, start_at, shrinks=gap_tol is None)
+        tightened = None if of_margin is None else partial(strategy.tightened, *of_margin)
+        search = Search(strategy, tol=tol, gap_tol=gap_tol, monitor=listener, seed=seed, tightened=tightened)
+        return search.run(max_iter, working_set)
 
 
 class GroupSums:
@@ -245,6 +251,14 @@ class GroupSums:
     def distances(self) -> tuple[float, ...]:
         """The violation alone."""
         return (self.violation,)
+
+    def tightened(self, tol: float, least: float) -> float:
+        """`tol` in units of the margin, c'Kc over the sum of the sizes of the variables without any error."""
+        self._complete()
+        size = float(np.abs(self.s).sum())
+        margin = float(self.coefficients() @ self.F) / size if size > 0.0 else 1.0
+        self.tol = max(least, tol * min(1.0, margin))
+        return self.tol
 
     def objective(self) -> float:
         """Value of the program at the present variables."""

@@ -12,8 +12,10 @@ Sums of float32 values with large coefficients are coarse.  A machine that has t
 with the outputs K c that matter computed again in float64: what is coarse then is only what is added from there on.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +25,7 @@ from mercer import threads
 from mercer.compiled import loop
 from mercer.gram import RowsOnDemand
 from mercer.losses import Hinge
-from mercer.problems.certificate import SCALED_FROM, Certificate, converged
+from mercer.problems.certificate import SCALED_FROM, Certificate
 from mercer.problems.scale import Tangent, best_scale
 from mercer.problems.statement import Costs, stated
 from mercer.solvers.quadratic.growing_rows import minimise_on_growing_rows
@@ -36,7 +38,7 @@ HANDED_OVER = 4_000_000
 # Machines, and points of each kind in them, whose values are computed again to see how far off those of all are.
 SAMPLED_PAIRS = 4
 SAMPLED_POINTS = 32
-# Errors to expect in the mean, and of their mean with sign, in units of eps sqrt(sum_j s_j^2 k_jj), before any are
+# Errors to expect in the mean, and of their mean with sign, in units of eps sqrt(sum_j s_j^2 k_jj), before one is
 # seen.  Too low they cost a second solve of another kind, too high a look at exact values that was not needed.
 EXPECTED, EXPECTED_MEAN = 4.0, 1.0
 # How often a machine goes on from exact values.
@@ -46,12 +48,41 @@ ON_MARGIN = 1e-12
 # A pair is one compiled call, during which nobody looks at time limits and Ctrl-C.  One that takes more steps than pass
 # over so many values, about a second, is left to a solver that looks up meanwhile.
 LONGEST_CALL = 500_000_000
+DOUBLE = float(np.finfo(np.float64).eps)
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
 Stretches = tuple[int, int, int, int]
 # K c in float64 at some of the points of a pair, with coefficients c of all its points.
 Exact = Callable[[Stretches, Vector, Index], Vector]
+
+
+class Values(NamedTuple):
+    """Where kernel values between points come from: compiled steps with what they read, k_ii (n,), and their type."""
+
+    minimise: Any
+    source: Any
+    diagonal: Vector
+    dtype: Any
+
+    @classmethod
+    def of_points(cls, rows: RowsOnDemand, order: Index, largest: int) -> "Values":
+        """Rows of the points taken in `order` (n,), each computed when a point first takes part in a step.
+
+        `largest` is the number of points of the largest pair.
+        """
+        points = PointRows(rows.columns(order), largest, rows.dtype)
+        return cls(_minimise_on_points, points, rows.diagonal()[order].astype(np.float64), rows.dtype)
+
+    @classmethod
+    def stored(cls, K: NDArray[Any]) -> "Values":
+        """A matrix K (n, n) in memory; no part of it is copied."""
+        return cls(minimise_pairs, K, np.diagonal(K).astype(np.float64), K.dtype)
+
+    @classmethod
+    def growing(cls, rows: BlockRows) -> "Values":
+        """Blocks of rows of expensive values, computed when they are needed."""
+        return cls(minimise_on_growing_rows, rows, rows.gram.diagonal().astype(np.float64), rows.gram.dtype)
 
 
 class PairSolution(NamedTuple):
@@ -68,6 +99,12 @@ class PairSolution(NamedTuple):
     box: Vector
     diagonal: Vector
     weights: tuple[float, float, float, float, float]
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Which points (n,) are strictly inside their bounds."""
+        size = np.abs(self.coefficients)
+        return (size > 0.0) & (size < self.box)
 
 
 @loop
@@ -158,6 +195,15 @@ def _weights(
 
 
 @loop
+def _judged(
+    F: Any, y: Any, box: Any, s: Any, order: Any, origin: Any, sharp: Any, diagonal: Any, unit: float
+) -> tuple[tuple[float, float, float, float, float], tuple[float, float, float, float, float]]:
+    """What `_at_scale` says of the function itself, and what errors of F cost (`_weights`)."""
+    found = _at_scale(F, y, box, s, 1.0, order)
+    return found, _weights(F, y, box, s, origin, sharp, diagonal, found[2], unit)
+
+
+@loop
 def _pair_arrays(units: Any, box: Any, diagonal: Any, stretches: Any, n: int) -> Any:
     """Program, labels, box and diagonal (n,) of a pair: `middle` points from first.. against second.."""
     first, middle, second = stretches
@@ -178,36 +224,27 @@ def _units() -> Vector:
     return np.array((program.linear, program.lower, program.upper))
 
 
-def _machine(
-    minimise: Any,
-    rows: Any,
-    box: Vector,
-    diagonal: Vector,
-    pair: Stretches,
-    tol: float,
-    most: int,
-    dtype: Any,
-    exact: Exact | None,
-) -> PairSolution:
+def _machine(values: Values, box: Vector, pair: Stretches, tol: float, most: int, exact: Exact | None) -> PairSolution:
     """Train one pair and certify it; sorting is NumPy's, whose compiled twin takes seconds to build."""
     first, size, second, other = pair
     n, stretches = size + other, (first, size, second)
-    program, y, box, diagonal = _pair_arrays(_units(), box, diagonal, stretches, n)
+    program, y, box, diagonal = _pair_arrays(_units(), box, values.diagonal, stretches, n)
     s, F, origin, sharp = np.zeros(n), np.zeros(n), np.zeros(n), np.ones(n, np.bool_)
-    eps, steps, left = float(np.finfo(dtype).eps), 0, REFINEMENTS if exact is not None else 0
+    eps, steps, left = float(np.finfo(values.dtype).eps), 0, REFINEMENTS
     while True:
-        taken, violation = minimise(rows, stretches, diagonal, F, s[None], program, 1, tol, most - steps)
+        taken, violation = values.minimise(
+            values.source, stretches, diagonal, F, s[None], program, 1, tol, most - steps
+        )
         steps += taken
-        at_one = _at_scale(F, y, box, s, 1.0, np.argsort(y - F))
+        at_one, weights = _judged(F, y, box, s, np.argsort(y - F), origin, sharp, diagonal, ROUNDING * eps)
         primal, gap, bias = at_one[:3]
-        weights = _weights(F, y, box, s, origin, sharp, diagonal, bias, ROUNDING * eps)
         # Errors must be small beside the gap of the best multiple, which may be none.
-        doubted = PairSolution(s, Certificate(primal, primal, 0.0, bias), steps, violation, F, box, diagonal, weights)
-        precise = exact is None or not left or steps >= most
-        if precise or _with_doubt(doubted, EXPECTED * eps, EXPECTED_MEAN * eps, dtype, tol) is not None:
-            if not converged(primal, primal - gap, SCALED_FROM, gap):
+        machine = PairSolution(s, Certificate(primal, primal, 0.0, bias), steps, violation, F, box, diagonal, weights)
+        precise = exact is None or values.dtype == np.float64 or not left or steps >= most
+        if precise or _doubt(machine, EXPECTED * eps, EXPECTED_MEAN * eps, values.dtype, tol) is not None:
+            if gap > SCALED_FROM * max(abs(primal), abs(primal - gap)):
                 primal, gap = _best_multiple(F, y, box, s, at_one)
-            return doubted._replace(certificate=Certificate(primal, primal - gap, gap, bias))
+            return machine._replace(certificate=Certificate(primal, primal - gap, gap, bias))
         assert exact is not None
         left -= 1
         origin = s.copy()
@@ -217,35 +254,26 @@ def _machine(
         F[sharp] = exact(pair, s, np.flatnonzero(sharp))
 
 
-def certified(
-    machines: Sequence[PairSolution | None],
-    stretches: Sequence[Stretches],
-    exact: Exact,
-    dtype: Any,
-    tol: float,
-) -> list[PairSolution | None]:
-    """The machines with bounds that hold in exact arithmetic; None in the place of those whose values are too coarse.
+def _errors(
+    machines: Sequence[PairSolution | None], stretches: Sequence[Stretches], exact: Exact, dtype: Any
+) -> tuple[float, float]:
+    """The errors of K c, and their mean with sign, in the units of `_weights` and beside those of rounding.
 
     `exact` computes K c of a machine again in float64.  The values of all machines came about in one way, so that a
     sample of a few serves all.  In float64 what rounding lets one expect is enough.
     """
-    there = list(filter(None, machines))
-    level = mean = 0.0
-    if np.dtype(dtype) != np.float64 and there:
-        random = np.random.default_rng(0)
-        numbers = np.flatnonzero(list(map(bool, machines)))
-        chosen = random.choice(numbers, min(len(there), SAMPLED_PAIRS), replace=False).tolist()
-        shares = [_sampled_errors(machines[pair], partial(exact, stretches[pair]), random) for pair in chosen]
-        free, energy = (np.concatenate(kind) for kind in zip(*shares))
-        level = mean_bound(free, sum([int(np.count_nonzero(_free(machine))) for machine in there]))
-        mean = mean_bound(energy, sum([int(np.count_nonzero(machine.coefficients)) for machine in there]))
-    return [None if machine is None else _with_doubt(machine, level, mean, dtype, tol) for machine in machines]
-
-
-def _free(machine: PairSolution) -> NDArray[np.bool_]:
-    """Which points (n,) are strictly inside their bounds."""
-    a = np.abs(machine.coefficients)
-    return np.asarray((a > 0.0) & (a < machine.box))
+    there = np.flatnonzero(list(map(bool, machines)))
+    if dtype == np.float64 or not len(there):
+        return 0.0, 0.0
+    random = np.random.default_rng(0)
+    chosen = random.choice(there, min(len(there), SAMPLED_PAIRS), replace=False).tolist()
+    shares = [_sampled_errors(machines[pair], partial(exact, stretches[pair]), random) for pair in chosen]
+    errors, energies = map(np.concatenate, zip(*shares))
+    free = support = 0
+    for machine in filter(None, machines):
+        free += int(np.count_nonzero(machine.free))
+        support += int(np.count_nonzero(machine.coefficients))
+    return mean_bound(errors, free), mean_bound(energies, support)
 
 
 def _sampled_errors(
@@ -260,33 +288,32 @@ def _sampled_errors(
     """
     assert machine is not None
     s, (size, _, free, norm, _) = machine.coefficients, machine.weights
-    kinds = np.flatnonzero(_free(machine)), np.flatnonzero(s)
-    drawn = [random.choice(kind, min(kind.size, SAMPLED_POINTS), replace=False) for kind in kinds]
-    points = np.concatenate(drawn)
+    inside, support = np.flatnonzero(machine.free), np.flatnonzero(s)
+    own = random.choice(inside, min(inside.size, SAMPLED_POINTS), replace=False)
+    other = random.choice(support, min(support.size, SAMPLED_POINTS), replace=False)
+    points = np.concatenate((own, other))
     wrong = exact(s, points) - machine.values[points]
-    inside, support = np.split(wrong, [drawn[0].size])
-    costs = kinds[0].size * machine.box[drawn[0]] * np.abs(inside), kinds[1].size * s[drawn[1]] * support
-    units = size * free, size * norm
-    return costs[0] / (units[0] or 1.0), costs[1] / (units[1] or 1.0)  # without a unit there are no costs either
+    errors = inside.size * machine.box[own] * np.abs(wrong[: own.size])
+    energies = support.size * s[other] * wrong[own.size :]
+    return errors / (size * free or 1.0), energies / (size * norm or 1.0)  # without a unit there are no costs either
 
 
-def _with_doubt(machine: PairSolution, level: float, mean: float, dtype: Any, tol: float) -> PairSolution | None:
-    """The machine with a gap that errors of `level` and signed `mean` cannot exceed, None where that is too much."""
+def _doubt(machine: PairSolution, level: float, mean: float, dtype: Any, tol: float) -> tuple[float, float] | None:
+    """The largest gap and error of s'Ks / 2 that errors of `level` and signed `mean` allow; None where that is much."""
     size, whole, free, norm, crossing = machine.weights
     moved = np.abs(machine.coefficients)
     total = float(moved.sum())
     # Every step rounds what it adds to the sums in float64.
     step = float(moved.max(initial=0.0)) * norm / total if total > 0.0 else 0.0
-    rounded = MEAN_ROUNDING * float(np.finfo(np.float64).eps) * (whole + step * float(np.sqrt(machine.steps)))
+    rounded = MEAN_ROUNDING * DOUBLE * (whole + step * math.sqrt(machine.steps))
     point = level * size + rounded
     found = machine.certificate
     # Independent errors of single values, which a sample may miss.
     unseen = 0.5 * float(np.finfo(dtype).eps) * size * whole
-    energy = 0.5 * (mean * size + rounded) * norm + unseen
-    wider = found.widened(found.gap + point * free + crossing, energy)
-    if not negligible(point, wider.arithmetic, found.gap, found.primal, tol):
+    added, energy = point * free + crossing, 0.5 * (mean * size + rounded) * norm + unseen
+    if not negligible(point, added + 2.0 * energy, found.gap, found.primal, tol):
         return None
-    return machine._replace(certificate=wider)
+    return found.gap + added, energy
 
 
 def _best_multiple(F: Vector, y: Vector, box: Vector, s: Vector, found: tuple[float, ...]) -> tuple[float, float]:
@@ -303,76 +330,32 @@ def _best_multiple(F: Vector, y: Vector, box: Vector, s: Vector, found: tuple[fl
     return at[best][0], at[best][1]
 
 
-def solve_pairs(
-    rows: RowsOnDemand,
-    order: Index,
-    stretches: list[Stretches],
-    box: Vector,
-    tol: float,
-    max_steps: int = -1,
-    go_on: Callable[[], bool] = lambda: True,
-    exact: Exact | None = None,
-) -> list[PairSolution | None]:
-    """Train every pair of `stretches` (first, size, second, size) of the points taken in `order` (n,).
-
-    `box` (n,) holds C_i in that order.  The points of the first stretch are the positive class; coefficients come in
-    the order of the two stretches.  `go_on` is asked before each pair; those it forbids come back as None, and so do
-    those that take longer than `LONGEST_CALL`.  `exact` computes K c again for machines whose sums turn out coarse.
-    """
-    points = PointRows(rows.columns(order), max(size + other for _, size, _, other in stretches), rows.dtype)
-    given = (_minimise_on_points, points, box, rows.diagonal()[order].astype(np.float64))
-    return _run(given, stretches, tol, max_steps, go_on, rows.dtype, exact)
-
-
 def _minimise_on_points(rows: PointRows, stretches: tuple[int, int, int], diagonal: Vector, *rest: Any) -> Any:
     """Pair steps on rows that are computed one by one in the room of this thread."""
     return minimise_pairs_on_points(rows.columns, *rows.rooms.of(stretches, len(diagonal)), stretches, diagonal, *rest)
 
 
-def solve_stored_pairs(
-    K: NDArray[Any],
+def solve_pairs(
+    values: Values,
     stretches: list[Stretches],
     box: Vector,
     tol: float,
     max_steps: int = -1,
     go_on: Callable[[], bool] = lambda: True,
-    exact: Exact | None = None,
-) -> list[PairSolution | None]:
-    """The same for points whose kernel matrix K (n, n) is in memory; no part of it is copied."""
-    given = (minimise_pairs, K, box, np.diagonal(K).astype(np.float64))
-    return _run(given, stretches, tol, max_steps, go_on, K.dtype, exact)
-
-
-def solve_growing_pairs(
-    rows: BlockRows,
-    stretches: list[Stretches],
-    box: Vector,
-    tol: float,
-    max_steps: int = -1,
-    go_on: Callable[[], bool] = lambda: True,
-    exact: Exact | None = None,
-    most: int | None = None,
-) -> list[PairSolution | None]:
-    """The same for expensive values, `most` pairs at a time: blocks of rows are computed when they are needed."""
-    given = (minimise_on_growing_rows, rows, box, rows.gram.diagonal().astype(np.float64))
-    return _run(given, stretches, tol, max_steps, go_on, rows.gram.dtype, exact, most)
-
-
-def _run(
-    given: tuple[Any, Any, Vector, Vector],
-    stretches: list[Stretches],
-    tol: float,
-    max_steps: int,
-    go_on: Callable[[], bool],
-    dtype: Any,
     exact: Exact | None = None,
     workers: int | None = None,
 ) -> list[PairSolution | None]:
-    """All pairs, side by side, so many `workers` at a time."""
+    """Train every pair of `stretches` (first, size, second, size) of the points, so many `workers` at a time.
+
+    `box` (n,) holds C_i.  The points of the first stretch are the positive class; coefficients come in the order of the
+    two stretches.  `go_on` is asked before each pair; those it forbids come back as None, and so do those that take
+    longer than `LONGEST_CALL`.  Where `exact` can compute K c again, certificates hold in exact arithmetic, and
+    machines whose values are too coarse for that come back as None, too.
+    """
     limit = max_steps if max_steps >= 0 else int(np.iinfo(np.int64).max)
     sizes = [size + other for _, size, _, other in stretches]
     # Large pairs first, so that no thread is left with one at the end.
-    sequence = sorted(range(len(sizes)), key=lambda pair: -sizes[pair])
+    sequence = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
     results: list[PairSolution | None] = [None] * len(sizes)
 
     def run(some: list[int]) -> None:
@@ -380,11 +363,21 @@ def _run(
             if not go_on():
                 continue
             most = min(limit, LONGEST_CALL // sizes[pair])
-            machine = _machine(*given, stretches[pair], tol, most, dtype, exact)
+            machine = _machine(values, box, stretches[pair], tol, most, exact)
             if machine.steps < most or most == limit or machine.violation <= tol:
                 results[pair] = machine
 
     # Every hand-over waits for the interpreter's lock: a few of them for many pairs, none for little work.
-    parts = min(len(sizes), 4 * threads.count()) if sum(n * n for n in sizes) > HANDED_OVER else 1
-    threads.run(run, [(sequence[part::parts],) for part in range(parts)], workers)
+    if len(sizes) > 1 and sum(map(mul, sizes, sizes)) > HANDED_OVER:
+        parts = min(len(sizes), 4 * threads.count())
+        threads.run(run, [(sequence[part::parts],) for part in range(parts)], workers)
+    else:
+        run(sequence)
+    if exact is not None:
+        level, mean = _errors(results, stretches, exact, values.dtype)
+        for pair, found in enumerate(results):
+            doubt = None if found is None else _doubt(found, level, mean, values.dtype, tol)
+            if found is not None and doubt is not None:
+                found = found._replace(certificate=found.certificate.widened(*doubt))
+            results[pair] = None if doubt is None else found
     return results
