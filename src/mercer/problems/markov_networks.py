@@ -25,16 +25,16 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.forests import Tree, checked_edges, forest, sweep, with_tables
 from mercer.problems.program import GramLike
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.intp]
+Labels = Index
 
 
 class Marginals(NamedTuple):

@@ -35,15 +35,14 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import GramLike
 from mercer.problems.statement import Bias, checked_bias, checked_size, positive, weighted
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Pairs = Literal["ordered", "unordered"]
 
 WESTON_WATKINS, CRAMMER_SINGER, LEE_LIN_WAHBA = 0, 1, 2

@@ -22,16 +22,13 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Index, Mask, Vector
 from mercer.errors import Infeasible
 from mercer.losses import interval_conjugate
 from mercer.problems.scale import Tangent, best_scale
 from mercer.problems.thresholds import best_threshold
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Sweeps of exact one-row minimisation over general equality rows; each only lowers the primal value.
 SWEEPS = 20
@@ -378,7 +375,7 @@ def _onto_rows(s: Vector, lower: Vector, upper: Vector, A: Vector, d: Vector) ->
     )
 
 
-def _fitted(A: Vector, e: Vector, where: NDArray[np.bool_]) -> Vector:
+def _fitted(A: Vector, e: Vector, where: Mask) -> Vector:
     """Least-squares h of A'h = e over the variables `where`."""
     if not where.any():
         return np.zeros(A.shape[0])

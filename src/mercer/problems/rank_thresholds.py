@@ -20,13 +20,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mercer.arrays import Index, Vector
 from mercer.problems.latent import (
     HingeName,
-    Index,
     LatentPoint,
     LatentProblem,
     Piece,
-    Vector,
     checked_codes,
     checked_weights,
     refuse_missing_ranks,

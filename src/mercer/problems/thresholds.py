@@ -17,9 +17,8 @@ with e = -s and ridge = 1.
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from mercer.arrays import Vector
 
 # Two partial sums closer than this share of the whole are taken as equal: a flat stretch, not a crossing.
 FLAT = 1e-13

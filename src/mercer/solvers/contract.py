@@ -7,14 +7,12 @@ solve(problem, *, tol, start=None, monitor=None, ...) -> Solution
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 class Acceptance(NamedTuple):

@@ -15,17 +15,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from mercer.arrays import Array
 from mercer.errors import BudgetTooSmall
 from mercer.problems.linear_program import LinearProgram
 from mercer.resources import available, parse, show
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 NAME = "linear programming"
 FEASIBLE = 1e-9  # the tolerances of HiGHS

@@ -7,12 +7,9 @@ are made of points, and steps on all points use their matrix as it stands (`merc
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.solvers.working_sets import INNER, WHOLE
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 GREED = 0.5  # what lies within this factor of the worst is stepped on before violations are looked at again
 WORST = 32  # points of largest violation in every working set

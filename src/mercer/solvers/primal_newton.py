@@ -17,16 +17,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.problems.certificate import converged
 from mercer.solvers.contract import starting_coefficients, step_limit
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections, over_all
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.verification import exact_product
-
-Array = NDArray[np.float64]
 
 SUFFICIENT = 1e-4  # share of the decrease that the slope promises
 SHORTEST = 1e-12  # rate of a step

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import writing
+from mercer.arrays import Array
 from mercer.errors import ModelFileError
 from mercer.problems.certificate import Certificate, gap_text, relative_gap
 
-Array = NDArray[np.float64]
 # "stationary": the tolerance was met, but on a problem that is not convex, where that is no proof of an optimum.
 # "seen": every point of a stream was learnt, which has no optimum to converge to.
 # "diverged": the iterates moved away from the optimum, as they do where a step is too large for the method.

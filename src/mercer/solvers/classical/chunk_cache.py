@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import BudgetTooSmall
 from mercer.gram import CacheReport
 from mercer.resources import show
-
-Index = NDArray[np.intp]
-Array = NDArray[np.float64]
 
 
 class ChunkCache:

@@ -14,8 +14,8 @@ section 10.4.1; Rifkin 2002, section 2.3, on the method of portraits).
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
@@ -24,9 +24,6 @@ from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
 from mercer.solvers.classical.selection import violation_scores
 from mercer.solvers.classical.subset import PAIRS, SubsetDual
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 

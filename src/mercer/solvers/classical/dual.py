@@ -21,9 +21,9 @@ back and are looked at again.
 from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array, Index, Mask
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
@@ -35,10 +35,6 @@ from mercer.solvers.quadratic.decomposition import GroupSums, Parts
 from mercer.solvers.quadratic.violations import survey
 from mercer.solvers.solution import Solution
 from mercer.solvers.working_sets import Search
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 REFRESH = 100_000  # updates of F by one coefficient between two computations in float64
 DEEPER = 0.1  # where the violation is met and the gap is not, aim for this share of the violation

@@ -22,8 +22,8 @@ most tol.
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
@@ -45,8 +45,6 @@ from mercer.solvers.classical.steps import (
 )
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 NAME = "keerthi"
 ACCEPTS = "boxes and fixed sums of groups of variables, at least one sum"

@@ -17,18 +17,14 @@ pair that violates most would be taken by the engine where a scan got stuck.
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index, Mask
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
 from mercer.solvers.classical.subset import PAIRS, SubsetDual
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 

@@ -14,8 +14,8 @@ It ends where no move is left and no fixed variable wants to leave its bound.
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index, Mask
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram, onto_sum
 from mercer.solvers.classical.chunking import SIZE, Chunks
@@ -23,10 +23,6 @@ from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections, over_all
 from mercer.solvers.quadratic.analytic_step import FLAT, SNAP
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 

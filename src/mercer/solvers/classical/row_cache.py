@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import BudgetTooSmall
 from mercer.gram import CacheReport
 from mercer.resources import parse, show
-
-Index = NDArray[np.intp]
-Array = NDArray[np.float64]
 
 BUDGET = 200 * 2**20  # the cache of LIBSVM
 LEAST_ROWS = 2  # a pair step needs both

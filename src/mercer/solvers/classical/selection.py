@@ -15,14 +15,10 @@ gradient is always taken: the other two scores say nothing of how far it is from
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index, Mask
 from mercer.errors import InvalidInput
 from mercer.solvers.classical.dual import ClassicalDual
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 SCORES = ("gap", "gradient", "multiplier")
 

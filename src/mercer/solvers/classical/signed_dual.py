@@ -9,16 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.solvers.classical.dual import ClassicalDual
 from mercer.solvers.classical.signed import Signed, slope_offsets
 from mercer.solvers.classical.steps import Rows, State, missing
 from mercer.solvers.working_sets import steps_of_a_slice
-
-Array = NDArray[np.float64]
 
 
 class SignedDual(ClassicalDual):

@@ -24,8 +24,8 @@ machines take their pairs from within a sum (section 10.5.6).
 from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
@@ -51,7 +51,6 @@ from mercer.solvers.solution import Solution
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 
-Array = NDArray[np.float64]
 Selection = Literal["platt", "maximal_pair", "second_order"]
 
 NAME = "smo"

@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.solvers.classical.signed import NEVER, apply_move, best_move, offsets
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # What a loop ends with, besides a missing row: nothing is left to do, or as many steps were made as were asked for.
 SETTLED, ENOUGH = 0, 1

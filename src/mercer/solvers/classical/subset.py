@@ -12,8 +12,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import NotConverged
 from mercer.gram import Gram
 from mercer.kernels import Precomputed
@@ -22,9 +22,6 @@ from mercer.problems.program import QuadraticProgram
 from mercer.solvers import catalogue
 from mercer.solvers.classical.dual import ClassicalDual
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_singles
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 PAIRS = "pairs"  # the inner solver that is compiled and has nothing to set up
 INNER_GAP = 1e-12  # relative gap asked of any other inner solver

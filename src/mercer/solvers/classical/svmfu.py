@@ -26,8 +26,8 @@ import heapq
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.certificate import Certificate, Uncertainty
@@ -42,9 +42,6 @@ from mercer.solvers.classical.steps import State
 from mercer.solvers.classical.svmfu_chunk import Chunk
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 NAME = "svmfu"
 ACCEPTS = "boxes and fixed sums of groups of variables, at least one sum, one variable on each point"

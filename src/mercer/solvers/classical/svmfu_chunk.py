@@ -9,15 +9,13 @@ compares g_i - g_j where y_i g_i - y_j g_j is meant.)
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.compiled import loop
 from mercer.solvers.classical.best_pairs import best_pairs, worst_pair
 from mercer.solvers.classical.chunk_cache import ChunkCache
 from mercer.solvers.classical.signed import Signed, all_offsets
 from mercer.solvers.classical.steps import ENOUGH, NOTHING, SETTLED, Rows, State, free, missing, step_pair
-
-Array = NDArray[np.float64]
 
 INSIDE = 100  # steps in a row between free variables before the set is reduced
 REDUCE = 2  # what the loop over the chunk ends with where the set is to be reduced

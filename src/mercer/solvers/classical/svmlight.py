@@ -12,8 +12,8 @@ answer may be off, as its certificate then says.
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
@@ -22,9 +22,6 @@ from mercer.solvers.classical.selection import balanced
 from mercer.solvers.classical.shrinking import LookCounts
 from mercer.solvers.classical.subset import SubsetDual
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 

@@ -13,16 +13,13 @@ On problems with one variable for each point this is SVMLight.
 from typing import Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Index
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
 from mercer.solvers.classical.svmlight import LOOKS, SteepestDirection, steepest
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 

@@ -21,10 +21,10 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from mercer import dense, threads
+from mercer.arrays import Array
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import SCALED_FROM, Certificate
 from mercer.problems.program import QuadraticProgram
@@ -33,9 +33,6 @@ from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic.analytic_step import pair_length
 from mercer.solvers.solution import Record, Solution, Stopped
 from mercer.solvers.verification import inside, predicted, recomputed
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 NAME = "tuples"
 ACCEPTS = "boxes and general equality rows, as basis functions give them"

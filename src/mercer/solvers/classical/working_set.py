@@ -12,8 +12,8 @@ the pair at the thresholds of its worst group always is.  Fewer than 100 variabl
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
@@ -23,8 +23,6 @@ from mercer.solvers.classical.selection import balanced, checked_score
 from mercer.solvers.classical.shrinking import StickyFlags
 from mercer.solvers.classical.subset import PAIRS, SubsetDual
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 

@@ -25,9 +25,9 @@ from collections.abc import Callable
 from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
@@ -35,7 +35,6 @@ from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.solution import Solution
 
-Array = NDArray[np.float64]
 Space = Literal["function", "coefficients"]
 
 NAME = "gradient"

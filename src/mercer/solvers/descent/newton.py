@@ -11,9 +11,7 @@ because the losses are quadratic in pieces.
 
 from typing import Any, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mercer.arrays import Array
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance
@@ -21,8 +19,6 @@ from mercer.solvers.descent import second_order
 from mercer.solvers.descent.run import Limits
 from mercer.solvers.descent.second_order import Model
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 NAME = "newton"
 ACCEPTS = "support vector problems whose matrix, or its thin factor, fits in memory; no basis functions"

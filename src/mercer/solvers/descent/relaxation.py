@@ -18,9 +18,9 @@ penalised bias the gap after 54 sweeps was 0.06 in the order given and 1e-5 in r
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
@@ -28,8 +28,6 @@ from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance
 from mercer.solvers.descent.run import Run
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 STRIP_VALUES = 1 << 20  # kernel values fetched at a time
 REFRESH = 50  # sweeps after which the gradient is computed anew, free of the rounding of its updates
@@ -99,7 +97,7 @@ def relax(
         return run.solution(**details)
 
 
-def _visit_all(program: QuadraticProgram, steps: Array, order: NDArray[np.intp], s: Array, g: Array) -> None:
+def _visit_all(program: QuadraticProgram, steps: Array, order: Index, s: Array, g: Array) -> None:
     """One sweep over the variables in this order (N,); s and g change."""
     height = max(1, STRIP_VALUES // program.n)
     for begin in range(0, program.size, height):

@@ -13,16 +13,14 @@ import time
 from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.problems.base import Problem
 from mercer.problems.certificate import SCALED_FROM, Bounds
 from mercer.solvers.contract import starting_variables
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.verification import certified
-
-Array = NDArray[np.float64]
 
 # A certificate costs a product with the matrix, about as much as an iteration: it is looked at whenever their number
 # has grown by this factor, which bounds both the share of looks and the iterations made in vain.

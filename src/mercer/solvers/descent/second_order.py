@@ -19,9 +19,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense, threads
+from mercer.arrays import Array, Mask
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance, require
@@ -29,8 +29,6 @@ from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.quadratic.interior_point import fits
 from mercer.solvers.quadratic.thin_barrier import matrix_of, system_on
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 # Width in q over which a kink is rounded off, in units of the largest |linear|: at first, and from one round to the
 # next.  Below the last one the rounding of q is larger.
@@ -45,7 +43,7 @@ BISECTIONS, LENGTH = 50, 1e-6
 class Model(NamedTuple):
     """The quadratic model of the costs: variables in `inside` respond by q / D, the others by `fixed`, each (N,)."""
 
-    inside: NDArray[np.bool_]
+    inside: Mask
     D: Array
     fixed: Array
 

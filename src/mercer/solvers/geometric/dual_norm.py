@@ -13,13 +13,12 @@ the constraints give such points, and the bound shows how far the margin is from
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import linprog, minimize, nnls
 
+from mercer.arrays import Array
 from mercer.errors import Infeasible, InvalidInput
 from mercer.problems.statement import labels
-
-Array = NDArray[np.float64]
 
 ACTIVE = 1e-5  # of the margin: constraints this near to equality carry the hyperplane
 STEPS = 500

@@ -10,17 +10,15 @@ the margin is within epsilon of the largest, after finitely many updates (Kowalc
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array
 from mercer.problems.base import Problem
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.geometric import hulls
 from mercer.solvers.geometric.hulls import Hulls
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 NAME = "maximal_margin_perceptron"
 ACCEPTS = "the hard margin, and squared_hinge with a free bias"

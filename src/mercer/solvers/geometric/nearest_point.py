@@ -11,9 +11,9 @@ towards its farthest corner instead
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.solvers.contract import Acceptance, require
@@ -21,8 +21,6 @@ from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.geometric import hulls
 from mercer.solvers.geometric.hulls import Hulls
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 NAME = "nearest_point"
 ACCEPTS = "the hard margin, squared_hinge with a free bias, nu-SVC and one-class"

@@ -14,9 +14,9 @@ most that of its own conjugate gradients.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array, Index
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.contract import require
 from mercer.solvers.linear import conjugate_gradient
@@ -24,8 +24,6 @@ from mercer.solvers.linear.krylov import Descent, StoppingRules
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 # A direction shorter than this beside the unit vectors it came from is rounding noise.
 DEPENDENT = 1e-13
@@ -101,6 +99,6 @@ class _Block(Descent):
         self.Q = Q
         self.R = Q @ self.C
 
-    def details(self) -> dict[str, Array | NDArray[np.intp]]:
+    def details(self) -> dict[str, Array | Index]:
         """Directions searched in each step."""
         return {"widths": np.array(self.widths, dtype=np.intp)}

@@ -11,17 +11,15 @@ in that other triangle and the certificate is a true product with it, not a rest
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.errors import NotPositiveDefinite
 from mercer.problems.least_squares import LeastSquares, certify
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 def accepts(problem: Any) -> Acceptance:

@@ -12,8 +12,8 @@ on ill-conditioned matrices and is off by default.  Drift of r is handled at the
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import NotPositiveDefinite
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.contract import Acceptance, require
@@ -23,8 +23,6 @@ from mercer.solvers.linear.preconditioners import Preconditioner
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -106,7 +104,7 @@ class _Columns(Descent):
         assert self.search.X is not None
         return np.asarray(self.system.T[:, self.live] - self.system.dot(self.search.X))
 
-    def details(self) -> dict[str, Array | NDArray[np.intp]]:
+    def details(self) -> dict[str, Array | Index]:
         """Products spent per column, and the residual the recursion believed in."""
         norms = np.linalg.norm(self.system.T, axis=0)
         believed = np.linalg.norm(self.R, axis=0) / np.where(norms > 0, norms, 1.0)

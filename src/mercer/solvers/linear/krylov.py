@@ -14,14 +14,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index, Mask
 from mercer.problems.certificate import Certificate
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 
 def relative_norm(R: Array, T: Array) -> float:
@@ -44,7 +42,7 @@ class StoppingRules:
     first: Array = field(default_factory=lambda: np.zeros(0))
     objective: Array = field(default_factory=lambda: np.zeros(0))
 
-    def columns_done(self, T: Array, Z: Array, R: Array) -> NDArray[np.bool_]:
+    def columns_done(self, T: Array, Z: Array, R: Array) -> Mask:
         """For each column, whether the residual rule or the decrease rule holds (m,)."""
         norms = np.linalg.norm(R, axis=0)
         before, self.objective = self.objective, -0.5 * np.sum(Z * (R + T), axis=0)
@@ -166,6 +164,6 @@ class Descent(ABC):
             details=details,
         )
 
-    def details(self) -> dict[str, Array | NDArray[np.intp]]:
+    def details(self) -> dict[str, Array | Index]:
         """Further facts for the solution."""
         return {}

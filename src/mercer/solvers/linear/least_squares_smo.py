@@ -16,8 +16,8 @@ computed anew from c.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.compiled import loop
 from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares, certify
@@ -26,8 +26,6 @@ from mercer.solvers.linear import conjugate_gradient
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 
 def accepts(problem: Any) -> Acceptance:

@@ -11,15 +11,13 @@ All k outputs run side by side, each with its own Lanczos process, and share eac
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.linear.saddle_form import LanczosRun, quotient
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 def accepts(problem: Any) -> Acceptance:

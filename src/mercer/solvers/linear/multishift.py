@@ -15,8 +15,8 @@ then), so there is no warm start; large ridges are done early and are left alone
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.contract import require
@@ -26,9 +26,6 @@ from mercer.solvers.linear.krylov import StoppingRules, relative_norm
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
-
 
 accepts = conjugate_gradient.accepts
 

@@ -10,9 +10,9 @@ as the reference for the elimination the other solvers use (Hamers 2004, equatio
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense, threads
+from mercer.arrays import Array
 from mercer.errors import NotPositiveDefinite
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.contract import Acceptance, require
@@ -20,8 +20,6 @@ from mercer.solvers.linear.saddle_form import SaddleForm
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 def accepts(problem: Any) -> Acceptance:

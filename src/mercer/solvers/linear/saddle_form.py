@@ -11,17 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares, certify
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 
 class SaddleForm:

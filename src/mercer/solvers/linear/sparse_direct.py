@@ -16,11 +16,11 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from mercer import dense
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.gram import GramOperator
 from mercer.problems.least_squares import LeastSquares
@@ -29,7 +29,6 @@ from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution
 
-Array = NDArray[np.float64]
 Ordering = Literal["auto", "reverse_cuthill_mckee", "minimum_degree", "column_counts", "natural"]
 SUPERLU = {"minimum_degree": "MMD_AT_PLUS_A", "column_counts": "COLAMD", "natural": "NATURAL"}
 
@@ -118,7 +117,7 @@ class BandFactor:
 
     ordering = "reverse_cuthill_mckee"
 
-    def __init__(self, H: Any, order: NDArray[np.intp] | None = None) -> None:
+    def __init__(self, H: Any, order: Index | None = None) -> None:
         self.order = (
             np.asarray(reverse_cuthill_mckee(H, symmetric_mode=True), dtype=np.intp) if order is None else order
         )
@@ -151,7 +150,7 @@ def factorise(H: Any, ordering: Ordering = "auto") -> SuperLUFactor | BandFactor
     return BandFactor(H, order)
 
 
-def bandwidth(H: Any, order: NDArray[np.intp] | None = None) -> int:
+def bandwidth(H: Any, order: Index | None = None) -> int:
     """The largest |i - j| of a nonzero H_ij, after renumbering by `order`."""
     entries = sp.coo_array(H)
     place = np.arange(H.shape[0])

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense, threads
+from mercer.arrays import Array
 from mercer.errors import Infeasible, NotPositiveDefinite
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.contract import Acceptance, require
@@ -25,8 +25,6 @@ from mercer.solvers.linear.bordered import project
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,9 @@ much where the rate is slow, so the duality gap is computed as well, at sweeps s
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
@@ -34,7 +34,6 @@ from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 
-Array = NDArray[np.float64]
 Method = Literal["jacobi", "sor", "ssor"]
 
 

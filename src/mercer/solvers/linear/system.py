@@ -24,9 +24,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares, certify
@@ -34,8 +34,6 @@ from mercer.solvers.linear.bordered import eliminate, project
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.verification import coarse
-
-Array = NDArray[np.float64]
 
 WIDE_OPEN = 1e-3  # relative gap beyond which values in float32 have not solved the problem
 
@@ -141,7 +139,7 @@ class LinearSystem:
         KQ = self.kernel_dot(self.projection)
         return KQ, self.projection.T @ KQ
 
-    def kernel_rows(self, index: NDArray[np.intp]) -> Array:
+    def kernel_rows(self, index: Index) -> Array:
         """Rows of K + constant, (len(index), n)."""
         chosen = index if self.active is None else self.active[index]
         rows = np.asarray(self.problem.gram.block(chosen, None), dtype=np.float64)
@@ -149,7 +147,7 @@ class LinearSystem:
             rows = rows[:, self.active]
         return rows + self.problem.constant if self.problem.constant else rows
 
-    def rows(self, index: NDArray[np.intp]) -> Array:
+    def rows(self, index: Index) -> Array:
         """Rows of H, (len(index), n)."""
         rows = np.array(self.kernel_rows(index))
         if self.projection is not None:

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.errors import NotPositiveDefinite
 from mercer.gram import GramOperator
 from mercer.problems.least_squares import LeastSquares, certify
@@ -26,8 +26,6 @@ from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 def factor_of(gram: Any) -> Any | None:

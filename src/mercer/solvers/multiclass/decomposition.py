@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array, Index, Mask
 from mercer.errors import InvalidInput
 from mercer.gram import Gram, GramOperator
 from mercer.kernels import Precomputed
@@ -35,9 +36,6 @@ from mercer.solvers.point_blocks import GREED, PointBlocks
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import coarse, exact_product, predicted
 from mercer.solvers.working_sets import LARGEST_WORKING_SET, WHOLE, Search
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Lee-Lin-Wahba's steps are many, most points are free, and larger sets cost each step more than they save in rounds.
 LARGEST_OF_LEE_LIN_WAHBA = 1536
@@ -191,7 +189,7 @@ class AllClasses(PointBlocks):
         self.primal = 0.5 * (product - missing) + loss
         self.gap = gap + abs(missing)
 
-    def free(self, points: Index) -> NDArray[np.bool_]:
+    def free(self, points: Index) -> Mask:
         """Which points have a variable strictly inside its bounds."""
         a = self.a[points]
         return np.asarray(((a > 0) & (a < self.problem.box[points][:, None])).any(axis=1))

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.kernels.distances import used_columns
 from mercer.problems.certificate import converged
 from mercer.problems.multiclass import BredensteinerBennett, MulticlassProblem
@@ -27,8 +28,6 @@ from mercer.solvers.multiclass.class_balance import balanced
 from mercer.solvers.multiclass.linear_steps import one_pass
 from mercer.solvers.multiclass.steps import survey
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 # Passes over the active part end when its violation is below this share of the one of the full pass.
 INNER = 0.3

@@ -20,17 +20,15 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from mercer.arrays import Array
 from mercer.compiled import exact_loop
 from mercer.problems.certificate import Certificate, converged
 from mercer.problems.multinomial import MultinomialLogistic
 from mercer.solvers.contract import Acceptance, require, starting_coefficients, step_limit, variables_of
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 NAME = "logistic_pairs"
 ACCEPTS = "logistic regression of two classes with a free bias"

@@ -14,15 +14,13 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.problems.multinomial import MultinomialLogistic, softmax
 from mercer.solvers.contract import Acceptance, require, variables_of
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.primal_newton import PrimalNewton
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 NAME = "Newton conjugate gradient"
 

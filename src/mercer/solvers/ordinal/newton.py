@@ -15,8 +15,9 @@ the width is worth.  The certificate is always that of the problem itself (`merc
 import time
 from typing import Any
 
+from mercer.arrays import Vector
 from mercer.problems.certificate import converged
-from mercer.problems.latent import LatentPoint, LatentProblem, Vector
+from mercer.problems.latent import LatentPoint, LatentProblem
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.primal_newton import SHORTEST, PrimalNewton

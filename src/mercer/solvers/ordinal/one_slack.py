@@ -12,8 +12,8 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Vector
 from mercer.problems.certificate import converged
 from mercer.problems.normed_pairs import NormedPairs
 from mercer.problems.ranking import RankedPairs
@@ -22,8 +22,6 @@ from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.ordinal.planes import NormPlanes, Planes, QuadraticPlanes
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.verification import exact_product
-
-Vector = NDArray[np.float64]
 
 NAME = "one slack"
 MASTER = 0.01  # the program of the planes is solved to this share of the tolerance

@@ -17,9 +17,9 @@ A start is a set of coefficients c: the slopes of the losses at f = K c are feas
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array, Index, Mask
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.ranking import RankedPairs
 from mercer.resources import available, show
@@ -30,9 +30,6 @@ from mercer.solvers.point_blocks import GREED, PointBlocks
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import predicted
 from mercer.solvers.working_sets import Search
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 NAME = "pair working sets"
 SHARE = 0.5  # of the free memory that variables and matrix may take
@@ -119,7 +116,7 @@ class PairVariables(PointBlocks):
         self.violation = float(self.psi.max())
         self.primal = 0.5 * float(self.c @ self.f) + loss
 
-    def free(self, points: Index) -> NDArray[np.bool_]:
+    def free(self, points: Index) -> Mask:
         """Which points have a variable strictly inside its bounds."""
         return np.asarray(self.inside[points])
 

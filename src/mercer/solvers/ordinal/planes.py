@@ -12,16 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from mercer.arrays import Mask, Vector
 from mercer.gram import Gram
 from mercer.kernels import Precomputed
 from mercer.problems.normed_pairs import NormedPairs
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.quadratic import interior_point
-
-Vector = NDArray[np.float64]
 
 IDLE = 40  # iterations without weight after which a plane is dropped
 WEIGHT = 1e-10  # weights below this share of the largest are none
@@ -47,7 +45,7 @@ class Planes:
     def __len__(self) -> int:
         return len(self.h)
 
-    def add(self, c: Vector, K_c: Vector, offset: float) -> NDArray[np.bool_]:
+    def add(self, c: Vector, K_c: Vector, offset: float) -> Mask:
         """One more plane; says which of the others were kept."""
         kept = self.idle <= IDLE
         self.c, self.K_c = np.vstack((self.c[kept], c)), np.vstack((self.K_c[kept], K_c))
@@ -70,7 +68,7 @@ class QuadraticPlanes(Planes):
         super().__init__(n)
         self.G = np.zeros((0, 0))
 
-    def add(self, c: Vector, K_c: Vector, offset: float) -> NDArray[np.bool_]:
+    def add(self, c: Vector, K_c: Vector, offset: float) -> Mask:
         """One more plane."""
         kept = super().add(c, K_c, offset)
         G = np.empty((len(self), len(self)))

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import relative_gap
 from mercer.problems.statement import Bias
@@ -37,8 +38,6 @@ from mercer.solvers.streamed.checkpointing import Checkpoint
 from mercer.solvers.streamed.landmark_preconditioner import Accumulated, Factor, accumulate
 from mercer.solvers.streamed.rectangle_problem import Setting
 from mercer.solvers.streamed.sweeps import Progress, Stopped, Sweeps
-
-Array = NDArray[np.float64]
 
 SAMPLE_STEPS = 30
 # The sampled solution differs from the full one by more than this, so that a smaller gap on the sample gains nothing.

@@ -18,13 +18,11 @@ so a certificate needs nothing but a true residual.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.problems.statement import Bias
 from mercer.solvers.streamed.sweeps import Progress, Sweeps
 from mercer.solvers.streamed.whitening import Whitening
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.kernels import Kernel
 from mercer.problems.certificate import relative_gap
@@ -37,8 +38,6 @@ from mercer.solvers.streamed.landmark_preconditioner import Accumulated, Factor,
 from mercer.solvers.streamed.normal_equations import NormalEquations
 from mercer.solvers.streamed.rectangle_problem import Precision, Setting
 from mercer.solvers.streamed.sweeps import Progress, Stopped
-
-Array = NDArray[np.float64]
 
 
 def solve(

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mercer import resources as amounts
+from mercer.arrays import Array
 from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.gram import KernelColumns
 from mercer.kernels import Kernel
@@ -19,7 +20,6 @@ from mercer.solvers.streamed.landmark_preconditioner import SamplePlan, choose_s
 from mercer.solvers.streamed.sweeps import Sweeps
 from mercer.solvers.streamed.whitening import Whitening, as_points, whiten
 
-Array = NDArray[np.float64]
 Precision = Literal["auto", "float32", "float64"]
 
 # Up to about this many operations float64 costs no more than a few seconds, and is taken.

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.forests import Tree, sweep
@@ -26,8 +26,7 @@ from mercer.solvers.contract import Acceptance, require, variables_of
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.intp]
+Labels = Index
 
 NAME = "marginals"
 STEPS = 30  # at most, for one example in one visit
