@@ -4,7 +4,7 @@ accepts(problem) -> Acceptance                               yes, or no with the
 solve(problem, *, tol, start=None, monitor=None, ...) -> Solution
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 import numpy as np
 
@@ -31,6 +31,14 @@ def require(acceptance: Acceptance, solver: str = "", *, tol: float = 1.0) -> No
         raise InvalidInput(f"tol must be positive, got {tol}")
     if not acceptance:
         raise InvalidInput(f"{solver} cannot take this problem: {acceptance.reason}" if solver else acceptance.reason)
+
+
+class Limits(TypedDict, total=False):
+    """What `solve` of every iteration takes besides the accuracy and its own parameters."""
+
+    start: Array | Solution | None
+    monitor: Monitor | None
+    max_iter: int
 
 
 class Solver(Protocol):

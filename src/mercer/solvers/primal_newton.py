@@ -12,7 +12,6 @@ side, which comes with the first product.
 c and f are (n,) or (n, k); what the losses are, subclasses say.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +19,11 @@ import numpy as np
 
 from mercer.arrays import Array
 from mercer.problems.certificate import converged
-from mercer.solvers.contract import starting_coefficients, step_limit
+from mercer.solvers.contract import starting_coefficients
+from mercer.solvers.iteration import Iteration
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections, over_all
 from mercer.solvers.monitor import Monitor
-from mercer.solvers.solution import Solution, Stopped
+from mercer.solvers.solution import Stopped
 from mercer.solvers.verification import exact_product
 
 SUFFICIENT = 1e-4  # share of the decrease that the slope promises
@@ -31,7 +31,7 @@ SHORTEST = 1e-12  # rate of a step
 ROUNDING = 1e-13  # a change of the objective by this share is none
 
 
-class PrimalNewton:
+class PrimalNewton(Iteration):
     """The state of one solve: coefficients c, their values f, primal value and gap of the last measurement."""
 
     inner_iterations = 0
@@ -41,10 +41,9 @@ class PrimalNewton:
     """Of the rows of biases in the preconditioner."""
 
     def __init__(self, problem: Any, shape: tuple[int, ...], tol: float, start: Array | None, monitor: Monitor) -> None:
-        self.problem, self.tol, self.monitor = problem, tol, monitor
+        super().__init__(problem, tol, monitor)
         self.c = np.zeros(shape) if start is None else starting_coefficients(start, shape)
-        self.began = time.perf_counter()
-        self.steps = self.products = 0
+        self.products = 0
         self.f = self.times(self.c, exact=True) if self.c.any() else np.zeros(shape)
         self.exact = True
         self.primal = self.gap = np.inf
@@ -70,38 +69,27 @@ class PrimalNewton:
         """What the monitor hears besides the values."""
         return {"products": self.products}
 
-    def solution(self, stopped: Stopped) -> Solution:
-        """The present point with its certificate."""
-        raise NotImplementedError
-
-    def run(self, max_iter: int) -> Solution:
+    def run(self, limit: int) -> Stopped:
         """Newton steps until convergence, a limit or an interruption."""
-        limit = step_limit(max_iter)
         best, waited = np.inf, 0
         while True:
             self.measure()
             if converged(self.primal, self.primal - self.gap, self.tol, self.gap):
                 if self.exact:
                     self.settle()
-                    return self.solution("converged")
+                    return "converged"
                 self.f, self.exact = self.times(self.c, exact=True), True
                 continue
             waited = 0 if self.gap < 0.5 * best else waited + 1
             best = min(best, self.gap)
             if waited > self.patience:
-                return self.solution("stalled")
-            if self.steps >= limit:
-                return self.solution("iterations")
-            if not self.monitor.watch(
-                self.steps,
-                self.primal,
-                self.primal - self.gap,
-                snapshot=lambda: self.solution("interrupted"),
-                **self.facts(),
-            ):
-                return self.solution(self.monitor.stopped or "interrupted")
+                return "stalled"
+            if self.iterations >= limit:
+                return "iterations"
+            if not self.tell(self.primal, self.primal - self.gap):
+                return self.halted()
             if not self.step():
-                return self.solution("stalled")
+                return "stalled"
 
     def direction(self, R: Array, K_right: Array, bend: Callable[[Array], Array]) -> tuple[Array, Array]:
         """The step delta, and K delta with the steps of the biases below it: the more exact the nearer the optimum.
@@ -149,4 +137,4 @@ class PrimalNewton:
         """Take this share of a step."""
         self.c, self.f = self.c + rate * delta, self.f + rate * K_delta
         self.exact = False
-        self.steps += 1
+        self.iterations += 1

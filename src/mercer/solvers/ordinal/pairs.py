@@ -25,6 +25,7 @@ from mercer.problems.ranking import RankedPairs
 from mercer.resources import available, show
 from mercer.solvers.contract import Acceptance, require, starting_coefficients
 from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.ordinal.newton import variables_and_width
 from mercer.solvers.ordinal.pair_steps import begin, minimise, survey
 from mercer.solvers.point_blocks import GREED, PointBlocks
 from mercer.solvers.solution import Solution
@@ -35,7 +36,6 @@ NAME = "pair working sets"
 SHARE = 0.5  # of the free memory that variables and matrix may take
 BYTES = 16  # for each pair of points
 LARGEST_SET = 1024
-WIDTH = 1.0  # of the quadratic piece that the first variables are the slopes of
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -67,9 +67,7 @@ def solve(
     require(accepts(problem), NAME, tol=tol)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():
-        given = listener.resume() if start is None else start
-        width = float(given.details.get("width", WIDTH)) if isinstance(given, Solution) else WIDTH
-        c = given.variables if isinstance(given, Solution) else given
+        c, width = variables_and_width(start, listener)
         search = Search(PairVariables(problem, c, width), tol=None, gap_tol=tol, monitor=listener, seed=seed)
         return search.run(max_iter, working_set)
 
