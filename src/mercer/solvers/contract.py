@@ -14,6 +14,9 @@ from mercer.problems.program import QuadraticProgram
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution
 
+Start = Solution | Array | None
+"""Variables, or an earlier solution; None for those of a checkpoint of the monitor, or a cold start."""
+
 
 class Acceptance(NamedTuple):
     """A solver's answer to a problem; true in a condition when it takes it."""
@@ -36,7 +39,7 @@ def require(acceptance: Acceptance, solver: str = "", *, tol: float = 1.0) -> No
 class Limits(TypedDict, total=False):
     """What `solve` of every iteration takes besides the accuracy and its own parameters."""
 
-    start: Array | Solution | None
+    start: Start
     monitor: Monitor | None
     max_iter: int
 
@@ -58,7 +61,7 @@ class Solver(Protocol):
         """Reach a relative gap of `tol`."""
 
 
-def variables_of(start: Array | Solution | None, monitor: Monitor) -> Array | None:
+def variables_of(start: Start, monitor: Monitor) -> Array | None:
     """Variables to start from: those given or of an earlier solution, else those of a checkpoint of the monitor."""
     start = monitor.resume() if start is None else start
     return start.variables if isinstance(start, Solution) else start
@@ -77,9 +80,7 @@ def step_limit(max_iter: int) -> int:
     return max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
 
 
-def starting_variables(
-    program: QuadraticProgram, start: Array | Solution | None, monitor: Monitor | None = None
-) -> Array | None:
+def starting_variables(program: QuadraticProgram, start: Start, monitor: Monitor | None = None) -> Array | None:
     """Feasible signed variables (N,) to start from, or None for a cold start.
 
     `start` may be variables or an earlier Solution; without it, a checkpoint of the monitor is taken up.

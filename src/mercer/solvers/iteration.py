@@ -5,32 +5,44 @@ with a certificate.
 """
 
 import time
+from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 from mercer.arrays import Array
 from mercer.problems.certificate import Certificate
-from mercer.solvers.contract import Acceptance, require, step_limit
+from mercer.solvers.contract import Acceptance, Start, require, step_limit
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 
 
-class Iteration:
+class Iteration(ABC):
     """One solve: the problem, the gap that is asked for, who listens, and what was spent."""
 
     name = ""
 
-    def __init__(self, problem: Any, tol: float, monitor: Monitor) -> None:
-        self.problem, self.tol, self.monitor = problem, tol, monitor
+    def __init__(self, problem: Any, tol: float, start: Start, monitor: Monitor) -> None:
+        self.problem, self.tol, self.start, self.monitor = problem, tol, start, monitor
         self.began = self.reported = time.perf_counter()
         self.iterations = 0
 
+    @cached_property
+    def given(self) -> Start:
+        """The start, or a checkpoint of the monitor."""
+        return self.monitor.resume() if self.start is None else self.start
+
+    @property
+    def initial(self) -> Array | None:
+        """Variables to start from; None for a cold start."""
+        return self.given.variables if isinstance(self.given, Solution) else self.given
+
+    @abstractmethod
     def run(self, limit: int) -> Stopped:
         """Iterations until convergence, the limit or an interruption."""
-        raise NotImplementedError
 
+    @abstractmethod
     def solution(self, stopped: Stopped) -> Solution:
         """The present point with its certificate."""
-        raise NotImplementedError
 
     def facts(self) -> dict[str, Any]:
         """What a method has to tell of its work besides primal and dual value."""
@@ -73,7 +85,7 @@ def solved(
     acceptance: Acceptance,
     *,
     tol: float,
-    start: Array | Solution | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     max_iter: int = -1,
     **options: Any,
@@ -81,6 +93,4 @@ def solved(
     """A solve by one method of (problem, tol, start, monitor) and options of its own, if it takes the problem."""
     require(acceptance, method.name, tol=tol)
     with listening(monitor) as listener:
-        iteration: Any = method
-        solution: Solution = iteration(problem, tol, start, listener, **options).solve(max_iter)
-        return solution
+        return method(problem, tol, start, listener, **options).solve(max_iter)

@@ -12,6 +12,7 @@ side, which comes with the first product.
 c and f are (n,) or (n, k); what the losses are, subclasses say.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from mercer.arrays import Array
 from mercer.problems.certificate import converged
-from mercer.solvers.contract import starting_coefficients
+from mercer.solvers.contract import Start, starting_coefficients
 from mercer.solvers.iteration import Iteration
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections, over_all
 from mercer.solvers.monitor import Monitor
@@ -40,9 +41,9 @@ class PrimalNewton(Iteration):
     bias_weight = 1.0
     """Of the rows of biases in the preconditioner."""
 
-    def __init__(self, problem: Any, shape: tuple[int, ...], tol: float, start: Array | None, monitor: Monitor) -> None:
-        super().__init__(problem, tol, monitor)
-        self.c = np.zeros(shape) if start is None else starting_coefficients(start, shape)
+    def __init__(self, problem: Any, shape: tuple[int, ...], tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, tol, start, monitor)
+        self.c = np.zeros(shape) if self.initial is None else starting_coefficients(self.initial, shape)
         self.products = 0
         self.f = self.times(self.c, exact=True) if self.c.any() else np.zeros(shape)
         self.exact = True
@@ -54,13 +55,13 @@ class PrimalNewton(Iteration):
         gram = self.problem.gram
         return exact_product(gram, V) if exact else np.asarray(gram.dot(V), dtype=np.float64)
 
+    @abstractmethod
     def measure(self) -> None:
         """`right` = c^ - c with its product `K_right`, primal value and gap."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self) -> bool:
         """One Newton step with a line search; whether it lowered the objective."""
-        raise NotImplementedError
 
     def settle(self) -> None:
         """What is left to do at a point that is good enough."""

@@ -21,10 +21,10 @@ from mercer.arrays import Array
 from mercer.compiled import loop
 from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares, certify
-from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.contract import Acceptance, Start, require
 from mercer.solvers.linear import conjugate_gradient
-from mercer.solvers.linear.system import LinearSystem
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.linear.system import LinearIteration, LinearSystem
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 
 
@@ -40,7 +40,7 @@ def solve(
     problem: LeastSquares,
     *,
     tol: float | None = 1e-8,
-    start: Solution | Array | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     iterations: int = 10_000_000,
     stored: bool | None = None,
@@ -52,19 +52,20 @@ def solve(
     """
     require(accepts(problem))
     system = LinearSystem(problem)
-    run = _Run(system, start, monitor, system.n <= 8000 if stored is None else stored)
-    with listening(monitor) as watch:
-        stopped = run.run(1e-8 if tol is None else tol, iterations, watch)
-        return run.solution(stopped, watch)
+    stored = system.n <= 8000 if stored is None else stored
+    return _Run(system, 1e-8 if tol is None else tol, start, monitor, iterations, stored).solved()
 
 
-class _Run:
+class _Run(LinearIteration):
     """Coefficients c (n, k) and gradients g = y - Hc (n, k)."""
 
+    name = "least_squares_smo"
+
     def __init__(
-        self, system: LinearSystem, start: Solution | Array | None, monitor: Monitor | None, stored: bool
+        self, system: LinearSystem, tol: float, start: Start, monitor: Monitor | None, iterations: int, stored: bool
     ) -> None:
-        self.system = system
+        super().__init__(system, start, monitor, iterations)
+        self.tol = tol
         self.paired = system.q == 1
         self.diagonal = system.diagonal()
         self.H = system.matrix() if stored else None
@@ -85,17 +86,12 @@ class _Run:
         f = system.Y - self.g - system.ridge[:, None] * self.c
         return certify(self.c, f, system.Y, system.Phi, system.weights, system.problem.C)
 
-    def run(self, tol: float, limit: int, monitor: Monitor) -> Stopped:
+    def run(self, limit: int) -> Stopped:
         """Sweep all outputs in batches of n steps."""
-        believed = np.inf
+        believed, tol = np.inf, self.tol
         while True:
             certificate = self.certificate()
-            go_on = monitor.watch(
-                int(self.steps.sum()),
-                certificate.primal,
-                certificate.dual,
-                snapshot=lambda: self.solution(monitor.stopped or "iterations", monitor),
-            )
+            go_on = self.tell(certificate.primal, certificate.dual)
             if certificate.relative_gap <= tol:
                 self.refresh()
                 if self.certificate().relative_gap <= tol:
@@ -104,7 +100,7 @@ class _Run:
                     return "stalled"
                 believed = certificate.relative_gap
             if not go_on:
-                return monitor.stopped or "interrupted"
+                return self.halted()
             if (self.steps >= limit).all():
                 return "iterations"
             # Outputs whose share of the gap is small already are left alone.
@@ -112,19 +108,13 @@ class _Run:
             for output in np.flatnonzero(certificate.outputs["gap"] > 0.5 * tol * scale / len(self.steps)):
                 done = self._batch(int(output), min(max(self.system.n, 100), limit - int(self.steps[output])))
                 self.steps[output] += done
+                self.iterations += done
 
-    def solution(self, stopped: Stopped, monitor: Monitor) -> Solution:
+    def solution(self, stopped: Stopped) -> Solution:
         """The present coefficients, certified by a product."""
         c = np.ascontiguousarray(self.c)
-        return self.system.certified(
-            c,
-            self.system.certify(c),
-            "least_squares_smo",
-            iterations=int(self.steps.sum()),
-            stopped=stopped,
-            monitor=monitor,
-            details={"steps": self.steps.copy()},
-        )
+        spent = self.spent(stopped, steps=self.steps.copy())
+        return self.system.certified(c, self.system.certify(c), self.name, **spent)
 
     def _batch(self, output: int, steps: int) -> int:
         c, g = self.c[:, output], self.g[:, output]

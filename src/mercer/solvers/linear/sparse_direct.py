@@ -24,7 +24,7 @@ from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.gram import GramOperator
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.contract import Acceptance, Start, require
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution
@@ -46,7 +46,7 @@ def solve(
     problem: LeastSquares,
     *,
     tol: float | None = None,
-    start: Solution | Array | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     ordering: Ordering = "auto",
 ) -> Solution:
@@ -70,8 +70,6 @@ def solve(
             variables, e = variables[:, :-1], variables[:, -1:]
             variables = variables - e * (variables.sum(axis=0) / (1.0 / constant + e.sum()))
         c, _ = system.eliminate(variables)
-        certificate = system.certify(c)
-        watch.watch(1, certificate.primal, certificate.dual)
         lower = (H.nnz + system.n) // 2
         details = {
             "ordering": factor.ordering,
@@ -80,9 +78,7 @@ def solve(
             "fill": factor.nonzeros / lower,
             "bandwidth": factor.bandwidth,
         }
-        return system.certified(
-            c, certificate, "sparse_direct", variables=variables, iterations=1, monitor=watch, details=details
-        )
+        return system.exact(c, system.certify(c), "sparse_direct", watch, variables=variables, details=details)
 
 
 def sparse_matrix(system: LinearSystem) -> Any:

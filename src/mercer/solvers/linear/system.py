@@ -19,9 +19,10 @@ nobody knows beforehand.
     rho / kappa  <=  |z* - z| / |z*|  <=  kappa rho.
 """
 
+from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares, certify
+from mercer.solvers.contract import Start
+from mercer.solvers.iteration import Iteration
 from mercer.solvers.linear.bordered import eliminate, project
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
@@ -191,7 +194,7 @@ class LinearSystem:
         """Certificate of c (n, k), Phi'c = 0, by a product with the kernel matrix."""
         return certify(c, self.kernel_dot(c), self.Y, self.Phi, self.weights, self.problem.C)
 
-    def start(self, start: Solution | Array | None, monitor: Monitor | None = None) -> Array:
+    def start(self, start: Start, monitor: Monitor | None = None) -> Array:
         """Z (n, q + k) to begin from: a solution's variables, or its coefficients as a first guess of nu.
 
         Without `start` a checkpoint of the monitor is taken up.
@@ -211,6 +214,20 @@ class LinearSystem:
             )
         Z[:, self.q :] = self.take(coefficients)
         return Z
+
+    def solution(self, Z: Array, certificate: Certificate, solver: str, **work: Any) -> Solution:
+        """The Solution of Z (n, q + k), with what `certified` takes; where H was projected it is certified anew."""
+        c, _ = self.eliminate(Z)
+        if self.projection is not None:
+            certificate = self.certify(c)
+        return self.certified(c, certificate, solver, variables=Z, **work)
+
+    def exact(
+        self, c: Array, certificate: Certificate, solver: str, monitor: Monitor | None, **result: Any
+    ) -> Solution:
+        """The Solution of a direct method, which is one step; `result` are variables and details."""
+        listening(monitor).watch(1, certificate.primal, certificate.dual)
+        return self.certified(c, certificate, solver, iterations=1, monitor=monitor, **result)
 
     def certified(
         self,
@@ -240,19 +257,44 @@ class LinearSystem:
         bias, basis = self.problem.split_offsets(whole, np.asarray(offsets))
         norms = np.linalg.norm(self.Y, axis=0)
         residual = certificate.outputs["residual"] / np.where(norms > 0, norms, 1.0)
-        return Solution(
-            coefficients=whole,
-            bias=bias,
-            variables=whole if variables is None else self.expand(variables),
-            primal=certificate.primal,
-            dual=certificate.dual,
-            gap=certificate.gap,
+        facts = {"gaps": certificate.outputs["gap"], "residual": float(residual.max()), "passes": self.passes}
+        return Solution.certified(
+            replace(certificate, bias=bias, multipliers={"offsets": offsets, "basis": basis}),
+            whole,
+            whole if variables is None else self.expand(variables),
+            solver=solver,
             iterations=iterations,
             stopped=stopped,
             seconds=perf_counter() - self.began,
-            solver=solver,
-            multipliers={"offsets": offsets, "basis": basis},
-            history=() if monitor is None else tuple(monitor.history),
-            details={"gaps": certificate.outputs["gap"], "residual": float(residual.max()), "passes": self.passes}
-            | (details or {}),
+            history=tuple(listening(monitor).history),
+            details=facts | (details or {}),
         )
+
+
+class LinearLimits(TypedDict, total=False):
+    """What `solve` of the Krylov methods takes besides its own parameters; the default of `tol` is 1e-10."""
+
+    tol: float | None
+    start: Start
+    monitor: Monitor | None
+    residual: float | None
+    iterations: int | None
+
+
+class LinearIteration(Iteration):
+    """An iteration on a linear system; it ends by rules of its own, of which `tol` may be none."""
+
+    def __init__(
+        self, system: LinearSystem, start: Start, monitor: Monitor | None, iterations: int | None = None
+    ) -> None:
+        super().__init__(system.problem, 0.0, start, listening(monitor))
+        self.system, self.limit = system, system.limit(iterations)
+
+    def solved(self) -> Solution:
+        """Run to the end and certify what was reached."""
+        with self.monitor:
+            return self.solution(self.run(self.limit))
+
+    def spent(self, stopped: Stopped, **details: Any) -> dict[str, Any]:
+        """What `LinearSystem.certified` takes besides the point."""
+        return {"iterations": self.iterations, "stopped": stopped, "monitor": self.monitor, "details": details}

@@ -28,7 +28,7 @@ from mercer.gram import Gram, GramOperator
 from mercer.kernels import Precomputed
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.multiclass import CRAMMER_SINGER, LEE_LIN_WAHBA, BredensteinerBennett, MulticlassProblem
-from mercer.solvers.contract import Acceptance, require, variables_of
+from mercer.solvers.contract import Acceptance, Start, require, variables_of
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.multiclass.class_balance import balanced
 from mercer.solvers.multiclass.steps import gather, minimise_points, survey
@@ -53,7 +53,7 @@ def solve(
     problem: MulticlassProblem | BredensteinerBennett,
     *,
     tol: float = 1e-3,
-    start: Array | Solution | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     max_iter: int = -1,
     working_set: int | None = None,

@@ -21,7 +21,7 @@ from mercer.arrays import Array
 from mercer.kernels.distances import used_columns
 from mercer.problems.certificate import converged
 from mercer.problems.multiclass import BredensteinerBennett, MulticlassProblem
-from mercer.solvers.contract import Acceptance, Limits, variables_of
+from mercer.solvers.contract import Acceptance, Limits, Start
 from mercer.solvers.iteration import Iteration, solved
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.multiclass import decomposition
@@ -74,15 +74,10 @@ class LinearSearch(Iteration):
     problem: MulticlassProblem
 
     def __init__(
-        self,
-        stated: MulticlassProblem | BredensteinerBennett,
-        tol: float,
-        start: Array | Solution | None,
-        monitor: Monitor,
-        seed: int,
+        self, stated: MulticlassProblem | BredensteinerBennett, tol: float, start: Start, monitor: Monitor, seed: int
     ) -> None:
         problem = stated.equivalent
-        super().__init__(problem, tol, monitor)
+        super().__init__(problem, tol, start, monitor)
         self.name = f"{problem.name}, linear"
         self.n, self.k = problem.n, problem.k
         gram: Any = problem.gram
@@ -110,11 +105,10 @@ class LinearSearch(Iteration):
         self.free = problem.bias == "free"
         self.constant = (size if size > 0 else 1.0) if self.free else problem.constant
         self.squares = np.maximum(squares, TINY * max(size, 1e-300))
-        first = variables_of(start, monitor)
-        self.a = problem.feasible(np.zeros((self.n, self.k)) if first is None else first)
+        self.a = problem.feasible(np.zeros((self.n, self.k)) if self.initial is None else self.initial)
         self.b = np.zeros(self.k)
         self.outputs: Array | None = None  # W x (n, k), where W has not changed since
-        if first is None:
+        if self.initial is None:
             self.sums = np.zeros(self.k)
             self.W: NDArray[Any] = np.zeros((X.shape[1], self.k) if self.sparse else (self.k, X.shape[1]))
         else:

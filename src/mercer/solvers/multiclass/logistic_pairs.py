@@ -25,7 +25,7 @@ from mercer.arrays import Array
 from mercer.compiled import exact_loop
 from mercer.problems.certificate import Certificate
 from mercer.problems.multinomial import MultinomialLogistic
-from mercer.solvers.contract import Acceptance, Limits, starting_coefficients, variables_of
+from mercer.solvers.contract import Acceptance, Limits, Start, starting_coefficients
 from mercer.solvers.iteration import Iteration, solved
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
@@ -133,16 +133,13 @@ class _Pairs(Iteration):
 
     name = NAME
 
-    def __init__(
-        self, problem: MultinomialLogistic, tol: float, start: Array | Solution | None, monitor: Monitor
-    ) -> None:
-        super().__init__(problem, tol, monitor)
+    def __init__(self, problem: MultinomialLogistic, tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, tol, start, monitor)
         self.used = np.flatnonzero(problem.box > 0.0)
         self.y = np.where(problem.y[self.used] == 1, 1.0, -1.0)
         self.C = 2.0 * problem.box[self.used]
         self.K = self._matrix()
-        first = variables_of(start, monitor)
-        self.s = self._first() if first is None else self._given(first)
+        self.s = self._middle() if self.initial is None else self._near(self.initial)
         self._refresh()
 
     def _matrix(self) -> Array:
@@ -154,20 +151,20 @@ class _Pairs(Iteration):
             K[first : first + BLOCK] = self.problem.gram.block(rows, self.used)
         return K
 
-    def _first(self) -> Array:
+    def _middle(self) -> Array:
         """Inside the box, with the sum zero: the same share of C in each class but for the balance of their sums."""
         sums = [float(self.C[self.y == sign].sum()) for sign in (1.0, -1.0)]
         share = np.where(self.y > 0, min(sums) / sums[0], min(sums) / sums[1])
         return np.asarray(FIRST * self.y * self.C * share)
 
-    def _given(self, start: Array) -> Array:
+    def _near(self, start: Array) -> Array:
         """The start drawn a little inside the box, and towards the first one until the sum is zero again."""
         s = 2.0 * starting_coefficients(start, (self.problem.n, 2))[self.used, 1]
         t = np.clip(self.y * s / self.C, 1e-6, 1.0 - 1e-6)
         s = self.y * t * self.C
         excess = float(s.sum())
         room = np.where(excess > 0, np.where(self.y > 0, t, 1.0 - t), np.where(self.y > 0, 1.0 - t, t)) * self.C
-        return np.asarray(s - excess * room / room.sum()) if room.sum() > abs(excess) else self._first()
+        return np.asarray(s - excess * room / room.sum()) if room.sum() > abs(excess) else self._middle()
 
     def _refresh(self) -> None:
         """F and H from nothing: what was only ever updated drifts."""

@@ -17,7 +17,7 @@ import numpy as np
 from mercer.arrays import Array
 from mercer.problems.certificate import Certificate
 from mercer.problems.multinomial import MultinomialLogistic, softmax
-from mercer.solvers.contract import Acceptance, Limits, variables_of
+from mercer.solvers.contract import Acceptance, Limits, Start
 from mercer.solvers.iteration import solved
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.primal_newton import PrimalNewton
@@ -46,10 +46,8 @@ class Newton(PrimalNewton):
     inner_iterations = 500
     patience = 16
 
-    def __init__(
-        self, problem: MultinomialLogistic, tol: float, start: Array | Solution | None, monitor: Monitor
-    ) -> None:
-        super().__init__(problem, (problem.n, problem.k), tol, variables_of(start, monitor), monitor)
+    def __init__(self, problem: MultinomialLogistic, tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, (problem.n, problem.k), tol, start, monitor)
         self.free = problem.bias == "free"
         self.b = np.zeros(problem.k)
         diagonal = float(np.mean(np.asarray(problem.gram.diagonal(), dtype=np.float64)))

@@ -17,7 +17,7 @@ from typing import Any, Unpack
 from mercer.arrays import Vector
 from mercer.problems.certificate import Certificate, converged
 from mercer.problems.latent import LatentPoint, LatentProblem
-from mercer.solvers.contract import Acceptance, Limits
+from mercer.solvers.contract import Acceptance, Limits, Start
 from mercer.solvers.iteration import solved
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.primal_newton import SHORTEST, PrimalNewton
@@ -53,9 +53,9 @@ class Newton(PrimalNewton):
     inner_iterations = 1000
     patience = 30
 
-    def __init__(self, problem: LatentProblem, tol: float, start: Vector | Solution | None, monitor: Monitor) -> None:
-        first, self.width = variables_and_width(start, monitor)
-        super().__init__(problem, (problem.n,), tol, first, monitor)
+    def __init__(self, problem: LatentProblem, tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, (problem.n,), tol, start, monitor)
+        self.width = width_of(self.given)
         self.kept: Vector | None = None  # coefficients to show in the place of c
 
     def measure(self) -> None:
@@ -139,9 +139,6 @@ class Newton(PrimalNewton):
         return self.certified(stopped, certificate, shown, self.c.copy(), f=self.f.copy(), **self.facts())
 
 
-def variables_and_width(start: Vector | Solution | None, monitor: Monitor) -> tuple[Vector | None, float]:
-    """Coefficients (n,) to start from, and the width of the quadratic piece that an earlier solution ended with."""
-    start = monitor.resume() if start is None else start
-    if isinstance(start, Solution):
-        return start.variables, float(start.details.get("width", WIDTH))
-    return start, WIDTH
+def width_of(given: Start) -> float:
+    """The width of the quadratic piece that a solution ended with."""
+    return float(given.details.get("width", WIDTH)) if isinstance(given, Solution) else WIDTH

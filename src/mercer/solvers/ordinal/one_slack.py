@@ -16,7 +16,7 @@ from mercer.arrays import Vector
 from mercer.problems.certificate import Certificate, converged
 from mercer.problems.normed_pairs import NormedPairs
 from mercer.problems.ranking import RankedPairs
-from mercer.solvers.contract import Acceptance, Limits, starting_coefficients, variables_of
+from mercer.solvers.contract import Acceptance, Limits, Start, starting_coefficients
 from mercer.solvers.iteration import Iteration, solved
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.ordinal.planes import NormPlanes, Planes, QuadraticPlanes
@@ -48,14 +48,12 @@ class CuttingPlanes(Iteration):
 
     name = NAME
 
-    def __init__(
-        self, problem: RankedPairs | NormedPairs, tol: float, start: Vector | Solution | None, monitor: Monitor
-    ) -> None:
-        super().__init__(problem, tol, monitor)
-        n, first = problem.n, variables_of(start, monitor)
+    def __init__(self, problem: RankedPairs | NormedPairs, tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, tol, start, monitor)
+        n = problem.n
         self.normed = isinstance(problem, NormedPairs)
         self.planes: Planes = NormPlanes(problem) if isinstance(problem, NormedPairs) else QuadraticPlanes(n)
-        self.c = np.zeros(n) if first is None else starting_coefficients(first, (n,))
+        self.c = np.zeros(n) if self.initial is None else starting_coefficients(self.initial, (n,))
         self.f = self._times(self.c)
         self.best = (self.c, self.f)
         self.primal, self.dual = np.inf, 0.0

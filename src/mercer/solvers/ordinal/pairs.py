@@ -23,9 +23,9 @@ from mercer.arrays import Array, Index, Mask
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.ranking import RankedPairs
 from mercer.resources import available, show
-from mercer.solvers.contract import Acceptance, require, starting_coefficients
+from mercer.solvers.contract import Acceptance, Start, require, starting_coefficients, variables_of
 from mercer.solvers.monitor import Monitor, listening
-from mercer.solvers.ordinal.newton import variables_and_width
+from mercer.solvers.ordinal.newton import width_of
 from mercer.solvers.ordinal.pair_steps import begin, minimise, survey
 from mercer.solvers.point_blocks import GREED, PointBlocks
 from mercer.solvers.solution import Solution
@@ -53,7 +53,7 @@ def solve(
     problem: RankedPairs,
     *,
     tol: float = 1e-3,
-    start: Array | Solution | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     max_iter: int = -1,
     working_set: int | None = None,
@@ -67,8 +67,9 @@ def solve(
     require(accepts(problem), NAME, tol=tol)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():
-        c, width = variables_and_width(start, listener)
-        search = Search(PairVariables(problem, c, width), tol=None, gap_tol=tol, monitor=listener, seed=seed)
+        given = listener.resume() if start is None else start
+        strategy = PairVariables(problem, variables_of(given, listener), width_of(given))
+        search = Search(strategy, tol=None, gap_tol=tol, monitor=listener, seed=seed)
         return search.run(max_iter, working_set)
 
 

@@ -21,7 +21,7 @@ from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.forests import Tree, sweep
 from mercer.problems.markov_networks import Marginals, MarkovNetworks, mean_score, part_of
-from mercer.solvers.contract import Acceptance, Limits, variables_of
+from mercer.solvers.contract import Acceptance, Limits, Start
 from mercer.solvers.iteration import Iteration, solved
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
@@ -56,12 +56,10 @@ class _Search(Iteration):
 
     name = "marginals"
 
-    def __init__(
-        self, problem: MarkovNetworks, tol: float, start: Array | Solution | None, monitor: Monitor, seed: int
-    ) -> None:
-        super().__init__(problem, tol, monitor)
-        first, self.random = variables_of(start, monitor), np.random.default_rng(seed)
-        self.m = problem.right() if first is None else _unpacked(problem, first)
+    def __init__(self, problem: MarkovNetworks, tol: float, start: Start, monitor: Monitor, seed: int) -> None:
+        super().__init__(problem, tol, start, monitor)
+        self.random = np.random.default_rng(seed)
+        self.m = problem.right() if self.initial is None else _unpacked(problem, self.initial)
 
     def run(self, limit: int) -> Stopped:
         """Passes until the gap is closed."""
