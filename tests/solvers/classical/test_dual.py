@@ -29,7 +29,7 @@ def labelled(n=300, seed=0, precision="float64"):
 
 
 def state(problem, **options):
-    return ClassicalDual(problem, 1e-3, None, name="state", **options)
+    return ClassicalDual(problem, 1e-3, None, **options)
 
 
 @pytest.mark.parametrize("bias", zoo.BIASES)

@@ -17,7 +17,7 @@ ALL = [zoo.c_svc, zoo.eps_svr, zoo.nu_svc, zoo.nu_svr, zoo.one_class, zoo.square
 
 def scanning(problem, **options):
     settings = {"size": 20, "lookahead": 30, "newlimit": 10, **options}
-    dual = Scanning(problem, 1e-3, None, name="state", **settings)
+    dual = Scanning(problem, 1e-3, None, **settings)
     dual.survey()
     return dual
 

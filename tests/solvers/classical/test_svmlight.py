@@ -19,7 +19,7 @@ from mercer.solvers.quadratic import interior_point
 def state(problem, size=4, kind=SteepestDirection):
     program, rng = problem.program(), np.random.default_rng(7)
     s = program.project(np.where(rng.uniform(size=program.size) < 0.5, rng.uniform(program.lower, program.upper), 0.0))
-    dual = kind(problem, 1e-3, s, name="state", size=size, looks=None, final_check=True)
+    dual = kind(problem, 1e-3, s, size=size, looks=None, final_check=True)
     dual.survey()
     return dual
 

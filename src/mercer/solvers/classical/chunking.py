@@ -48,19 +48,13 @@ def solve(
     At most `size` violators join a chunk, the "worst" first or in the order they are "given"; `inner` minimises over
     a chunk: "pairs", or the name of a registered solver.
     """
-    return descend(
-        Chunks,
-        problem,
-        name=NAME,
-        size=size,
-        order=order,
-        inner=inner,
-        **limits,
-    )
+    return descend(Chunks, problem, size=size, order=order, inner=inner, **limits)
 
 
 class Chunks(SubsetDual):
     """Rounds of chunking; `minima` are the values of the program after each chunk."""
+
+    name = NAME
 
     def __init__(
         self, problem: Problem, tol: float, start: Array | None, *, size: int, order: str, **options: Any

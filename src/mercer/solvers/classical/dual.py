@@ -18,7 +18,7 @@ outputs and rows of points without another variable are not kept up to date.  Be
 back and are looked at again.
 """
 
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,9 @@ from mercer.arrays import Array, Index, Mask
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
+from mercer.solvers import contract
 from mercer.solvers.classical.row_cache import RowCache
-from mercer.solvers.contract import require, starting_variables
+from mercer.solvers.contract import Start, require, starting_variables
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic import decomposition
 from mercer.solvers.quadratic.decomposition import GroupSums, Parts
@@ -47,12 +48,11 @@ class ClassicalDual(GroupSums):
     """One solve: a subclass says in `advance` how variables are chosen and moved."""
 
     finishes = False
+    name: str
 
-    def __init__(
-        self, problem: Problem, tol: float, start: Array | None, *, name: str, memory: int | str | None = None
-    ) -> None:
+    def __init__(self, problem: Problem, tol: float, start: Array | None, *, memory: int | str | None = None) -> None:
         program = problem.program()
-        self.name, self.memory = name, memory
+        self.memory = memory
         self.cache = self.new_cache(program.gram, program.constant)
         self.counted = self.updates = 0
         self.shrunk: Mask | None = None
@@ -231,14 +231,11 @@ class ClassicalDual(GroupSums):
         return linear, ridge, low if W is None else low[:, W], high if W is None else high[:, W], group
 
 
-class Limits(TypedDict, total=False):
+class Limits(contract.Limits, total=False):
     """What `solve` of every classical solver takes besides its own parameters, with the defaults of `descend`."""
 
     tol: float
     gap_tol: float | None
-    start: Array | Solution | None
-    monitor: Monitor | None
-    max_iter: int
     memory: int | str | None
 
 
@@ -246,21 +243,19 @@ def descend(
     method: type[ClassicalDual],
     problem: Problem | QuadraticProgram,
     *,
-    name: str,
     tol: float = 1e-3,
     gap_tol: float | None = None,
-    start: Array | Solution | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     max_iter: int = -1,
-    memory: int | str | None = None,
     seed: int = 0,
     **options: Any,
 ) -> Solution:
     """Run a method to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given."""
-    require(accepts(problem), name, tol=tol)
+    require(accepts(problem), method.name, tol=tol)
     whole = problem if isinstance(problem, Problem) else PlainProgram(problem)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():
         first = starting_variables(whole.program(), start, monitor)
-        dual = method(whole, tol, first, name=name, memory=memory, **options)
+        dual = method(whole, tol, first, **options)
         return Search(dual, tol=tol, gap_tol=gap_tol, monitor=listener, seed=seed).run(max_iter)

@@ -64,12 +64,7 @@ def accepts(problem: Any) -> Acceptance:
     return answer
 
 
-def solve(
-    problem: Problem | QuadraticProgram,
-    *,
-    modification: int = 2,
-    **limits: Unpack[Limits],
-) -> Solution:
+def solve(problem: Problem | QuadraticProgram, *, modification: int = 2, **limits: Unpack[Limits]) -> Solution:
     """Solve to a violation e_lo - e_hi of at most `tol`, or to a relative gap of `gap_tol` where that is given.
 
     `modification` 1 or 2 as at the head of this file; `memory` is that of the row cache.
@@ -77,17 +72,13 @@ def solve(
     if modification not in (1, 2):
         raise InvalidInput(f"modification must be 1 or 2, got {modification!r}")
     require(accepts(problem), NAME)
-    return descend(
-        TwoThresholds,
-        problem,
-        name=NAME,
-        pairs=modification == 2,
-        **limits,
-    )
+    return descend(TwoThresholds, problem, pairs=modification == 2, **limits)
 
 
 class TwoThresholds(SignedDual):
     """Passes over all variables, and work on the free ones between them."""
+
+    name = NAME
 
     def __init__(self, problem: Problem, tol: float, start: Array | None, *, pairs: bool, **options: Any) -> None:
         super().__init__(problem, tol, start, **options)

@@ -56,20 +56,13 @@ def solve(
         raise InvalidInput(f"newlimit must be at least 2 and below size = {size}, got {newlimit}")
     if lookahead < 1:
         raise InvalidInput(f"lookahead must be positive, got {lookahead}")
-    return descend(
-        Scanning,
-        problem,
-        name=NAME,
-        size=size,
-        lookahead=lookahead,
-        newlimit=newlimit,
-        inner=inner,
-        **limits,
-    )
+    return descend(Scanning, problem, size=size, lookahead=lookahead, newlimit=newlimit, inner=inner, **limits)
 
 
 class Scanning(SubsetDual):
     """Rounds of Osuna's decomposition; F is up to date at the points just looked at, and everywhere between rounds."""
+
+    name = NAME
 
     def __init__(
         self,

@@ -34,25 +34,16 @@ INNER = 0.1  # a face is minimised until its gradient has fallen to this share: 
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
-    *,
-    size: int = SIZE,
-    order: str = "worst",
-    **limits: Unpack[Limits],
+    problem: Problem | QuadraticProgram, *, size: int = SIZE, order: str = "worst", **limits: Unpack[Limits]
 ) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol`; parameters as in `chunking`."""
-    return descend(
-        ProjectedChunks,
-        problem,
-        name=NAME,
-        size=size,
-        order=order,
-        **limits,
-    )
+    return descend(ProjectedChunks, problem, size=size, order=order, **limits)
 
 
 class ProjectedChunks(Chunks):
     """Chunks minimised by conjugate gradients."""
+
+    name = NAME
 
     def minimise(self, V: Index, K: Any, parts: Any, aim: float, most: int) -> tuple[int, Array]:
         """Projected conjugate gradients on the variables V."""

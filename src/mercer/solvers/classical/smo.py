@@ -84,31 +84,29 @@ def solve(
     options: dict[str, Any] = {"second": selection == "second_order"}
     if selection == "platt":
         options = {"random": seed, "share": full_pass_below, "precision": precision}
-    return descend(
-        Platt if selection == "platt" else BestPairs,
-        problem,
-        name=NAME,
-        **options,
-        **limits,
-    )
+    return descend(Platt if selection == "platt" else BestPairs, problem, **options, **limits)
 
 
 class BestPairs(SignedDual):
     """The best pair, or single variable, of all at every step."""
 
+    name = NAME
+
     def __init__(self, problem: Problem, tol: float, start: Array | None, *, second: bool, **options: Any) -> None:
         super().__init__(problem, tol, start, **options)
-        self.second = second
+        self.second, self.between = second, np.array([0, -1])
 
     def loop(self, state: State, rows: Rows, tol: float, most: int) -> int:
         """Best pairs, or best variables where no sum is kept."""
         if self.groups == 0:
             return best_singles(self.signed, state, rows, tol, most, self.made)
-        return best_pairs(self.signed, state, rows, self.groups, self.second, tol, most, self.made)
+        return best_pairs(self.signed, state, rows, self.groups, self.second, tol, most, self.made, self.between)
 
 
 class Platt(SignedDual):
     """Passes over all and over the free variables."""
+
+    name = NAME
 
     def __init__(
         self,

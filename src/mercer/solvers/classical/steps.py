@@ -17,6 +17,8 @@ from mercer.solvers.classical.signed import NEVER, apply_move, best_move, offset
 
 # What a loop ends with, besides a missing row: nothing is left to do, or as many steps were made as were asked for.
 SETTLED, ENOUGH = 0, 1
+# A loop over pairs also ends where so many steps in a row were between free variables as were asked for.
+REDUCE = 2
 # What an attempt at a step ends with, besides a missing row.
 NOTHING, STEPPED = 0, 1
 

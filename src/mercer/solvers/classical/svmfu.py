@@ -84,20 +84,13 @@ def solve(
     if drop_after is not None and drop_after < 1:
         raise InvalidInput(f"drop_after must be at least 1, or None for never, got {drop_after}")
     require(accepts(problem), NAME)
-    return descend(
-        SvmFu,
-        problem,
-        name=NAME,
-        order=seed,
-        chunk=chunk,
-        drop_after=drop_after,
-        final_check=final_check,
-        **limits,
-    )
+    return descend(SvmFu, problem, order=seed, chunk=chunk, drop_after=drop_after, final_check=final_check, **limits)
 
 
 class SvmFu(ClassicalDual):
     """The chunk in places of a `ChunkCache`, a queue of the points outside, and outputs known as of some version."""
+
+    name = NAME
 
     cache: ChunkCache
 

@@ -48,18 +48,14 @@ def solve(
     `final_check` the violation of shrunk variables is told in details["violation_of_all"] and not acted upon.
     """
     return descend(
-        SteepestDirection,
-        problem,
-        name=NAME,
-        size=size,
-        looks=looks if shrinking else None,
-        final_check=final_check,
-        **limits,
+        SteepestDirection, problem, size=size, looks=looks if shrinking else None, final_check=final_check, **limits
     )
 
 
 class SteepestDirection(SubsetDual):
     """Rounds of SVMLight."""
+
+    name = NAME
 
     def __init__(
         self,

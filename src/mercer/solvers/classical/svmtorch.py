@@ -40,18 +40,14 @@ def solve(
 ) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol`; parameters as in `svmlight`."""
     return descend(
-        OneSideOfTheTube,
-        problem,
-        name=NAME,
-        size=size,
-        looks=looks if shrinking else None,
-        final_check=final_check,
-        **limits,
+        OneSideOfTheTube, problem, size=size, looks=looks if shrinking else None, final_check=final_check, **limits
     )
 
 
 class OneSideOfTheTube(SteepestDirection):
     """Rounds of SVMTorch."""
+
+    name = NAME
 
     def choose(self) -> Index:
         """The steepest direction without a second variable of a point, unless both of a point move to zero together."""

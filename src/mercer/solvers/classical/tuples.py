@@ -28,7 +28,7 @@ from mercer.arrays import Array
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import SCALED_FROM, Certificate
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.contract import Acceptance, require, starting_variables, step_limit
+from mercer.solvers.contract import Acceptance, Start, require, starting_variables, step_limit
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic.analytic_step import pair_length
 from mercer.solvers.solution import Record, Solution, Stopped
@@ -56,7 +56,7 @@ def solve(
     *,
     tol: float = 1e-3,
     gap_tol: float | None = None,
-    start: Array | Solution | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     max_iter: int = -1,
 ) -> Solution:

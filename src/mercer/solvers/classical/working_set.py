@@ -55,20 +55,14 @@ def solve(
     if size < 2:
         raise InvalidInput(f"size must be at least 2, got {size}")
     return descend(
-        FixedSize,
-        problem,
-        name=NAME,
-        size=size,
-        score=checked_score(score),
-        inner=inner,
-        sticky=sticky,
-        cache=cache,
-        **limits,
+        FixedSize, problem, size=size, score=checked_score(score), inner=inner, sticky=sticky, cache=cache, **limits
     )
 
 
 class FixedSize(SubsetDual):
     """The rounds of algorithm 10.2."""
+
+    name = NAME
 
     def __init__(
         self,
