@@ -137,6 +137,10 @@ class QuadraticProgram:
             f0 = np.asarray(self.gram.dot(coefficients), dtype=np.float64)
         return f0 + self.constant * float(coefficients.sum()) if self.constant else f0
 
+    def plain_values(self, g: Vector, s: Vector) -> Vector:
+        """f0 = K c (n,) from g = K~ c (n,), c the coefficients of the variables s (N,)."""
+        return g - self.constant * float(s.sum()) if self.constant else g
+
     def objective(self, s: Vector, f0: Vector | None = None) -> float:
         """Value of the program at s (the machine's dual with opposite sign)."""
         c = self.coefficients(s)
@@ -223,7 +227,7 @@ class QuadraticProgram:
             self.share_ties(q, response)
             return Tangent(t, float(phi.sum()) - float(self.d @ best), -float(at @ response))
 
-        t = best_scale(norm, tangent(1.0), tangent, -self.objective(s, g - self.constant * float(c.sum())))
+        t = best_scale(norm, tangent(1.0), tangent, -self.objective(s, self.plain_values(g, s)))
         if t == 1.0:
             return t, h
         return t, t * h if self.groups is None else self.best_multipliers(t * g)

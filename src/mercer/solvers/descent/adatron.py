@@ -21,12 +21,7 @@ def accepts(problem: Any) -> Acceptance:
 
 
 def solve(
-    problem: Problem,
-    *,
-    tol: float = 1e-3,
-    rate: float | None = None,
-    seed: int = 0,
-    **limits: Unpack[Limits],
+    problem: Problem, *, tol: float = 1e-3, rate: float | None = None, seed: int = 0, **limits: Unpack[Limits]
 ) -> Solution:
     """Sweep over the variables to a relative duality gap of `gap_tol`, or of `tol` where that is None.
 

@@ -39,11 +39,7 @@ def model(program: QuadraticProgram, q: Array) -> Model:
 
 
 def solve(
-    problem: Problem,
-    *,
-    tol: float = 1e-6,
-    memory: int | str | None = None,
-    **limits: Unpack[Limits],
+    problem: Problem, *, tol: float = 1e-6, memory: int | str | None = None, **limits: Unpack[Limits]
 ) -> Solution:
     """Step to a relative duality gap of `gap_tol`, or of `tol` where that is None."""
     return second_order.descend(problem, NAME, model, tol=tol, memory=memory, **limits)

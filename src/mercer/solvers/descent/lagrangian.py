@@ -84,10 +84,8 @@ def solve(
         a = iteration.start if run.given is None else iteration.unsigned(run.given)
         image = iteration.multiply(a)
         while run.goes_on():
-            if run.due:
-                run.look(iteration.variables(a))
-                if run.stopped is not None:
-                    break
+            if run.due and not run.look(iteration.variables(a)):
+                break
             a, image = iteration.step(a, image)
         return run.solution(gamma=gamma, rate=iteration.rate, factorisation=iteration.system.method)
 

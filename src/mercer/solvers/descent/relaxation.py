@@ -68,28 +68,19 @@ def second_derivatives(program: QuadraticProgram) -> Array:
     return np.where(found > 0.0, found, 1.0)
 
 
-def relax(
-    run: Run,
-    steps: Array,
-    *,
-    seed: int = 0,
-    simultaneous: bool = False,
-    **details: Any,
-) -> Solution:
+def relax(run: Run, steps: Array, *, seed: int = 0, simultaneous: bool = False, **details: Any) -> Solution:
     """Sweep with these steps (N,) until the run ends; an iteration is a sweep over all variables."""
     program, s, random = run.program, run.start(), np.random.default_rng(seed)
     g = program.values(program.coefficients(s))
     with threads.one_blas_thread(), run.monitor:
         while run.goes_on():
             if run.due:
-                f0 = g - program.constant * float(s.sum())
-                run.look(s, f0, merit=program.objective(s, f0))
-                if run.stopped is not None:
+                f0 = program.plain_values(g, s)
+                if not run.look(s, f0, merit=program.objective(s, f0)):
                     break
             if simultaneous:
-                s = np.clip(
-                    s - steps * program.gradient(s, g - program.constant * float(s.sum())), program.lower, program.upper
-                )
+                moved = s - steps * program.gradient(s, program.plain_values(g, s))
+                s = np.clip(moved, program.lower, program.upper)
             else:
                 _visit_all(program, steps, random.permutation(program.size), s, g)
             if simultaneous or run.iterations % REFRESH == 0:

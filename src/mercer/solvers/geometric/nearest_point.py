@@ -34,13 +34,7 @@ def accepts(problem: Any) -> Acceptance:
     return hulls.accepts(problem, "the nearest-point method")
 
 
-def solve(
-    problem: Problem,
-    *,
-    tol: float = 1e-3,
-    step: str = "exchange",
-    **limits: Unpack[Limits],
-) -> Solution:
+def solve(problem: Problem, *, tol: float = 1e-3, step: str = "exchange", **limits: Unpack[Limits]) -> Solution:
     """Shorten the vector to a relative duality gap of `gap_tol`, or of `tol` where that is None."""
     require(accepts(problem), NAME)
     if step not in STEPS:
@@ -49,14 +43,12 @@ def solve(
     with threads.one_blas_thread(), run.monitor:
         between = Hulls(problem, run.given)
         while run.goes_on():
-            if run.due:
-                run.look(*between.answer(), length=between.squared_length**0.5)
-                if run.stopped is not None:
-                    break
+            if run.due and not run.look(*between.answer(), length=between.squared_length**0.5):
+                break
             if (exchange(between) if step == "exchange" else to_corner(between)) <= 0.0:
                 between.refresh()
-                run.look(*between.answer())
-                run.stopped = run.stopped or "stalled"
+                if run.look(*between.answer()):
+                    run.stopped = "stalled"
         report = between.cache.report()
         return run.solution(cache_rate=report.rate, length=between.squared_length**0.5)
 
