@@ -20,6 +20,8 @@ class PointBlocks:
 
     finishes = False
     exact = True
+    c: Array
+    """Coefficients (n,) or (n, k)."""
 
     def __init__(self, n: int, gram: Any) -> None:
         self.n, self.kernel_values = n, 0
@@ -71,6 +73,18 @@ class PointBlocks:
         """Minus the dual value."""
         return self.gap - self.primal
 
+    def settle(self) -> bool:
+        """Nothing is reached in the limit only."""
+        return False
+
     def sampled(self, seed: int) -> None:
         """None: values in float32 are always computed again."""
         return None
+
+    def coefficients(self) -> Array:
+        """A copy of them."""
+        return self.c.copy()
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing more."""
+        return {}

@@ -125,18 +125,9 @@ def _pack(K: Any, lefts: Any, constant: Any, scale: Any, values: Any, first: int
 
 @loop
 def _multiply(
-    values: Any,
-    lefts: Any,
-    owners: Any,
-    borders: Any,
-    pointers: Any,
-    machines: Any,
-    p: Any,
-    ridge: Any,
-    out: Any,
-    first: int,
-    last: int,
-) -> None:
+    values: Any, lefts: Any, owners: Any, borders: Any, pointers: Any, machines: Any, p: Any, ridge: Any, out: Any,
+    first: int, last: int,
+) -> None:  # fmt: skip
     k = len(borders) - 1
     n = p.shape[1]
     for panel in range(first, last):

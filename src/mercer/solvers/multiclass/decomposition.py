@@ -266,10 +266,6 @@ class AllClasses(PointBlocks):
         """What rounding lets one expect."""
         return predicted(self.c, self.diagonal - self.constant, np.ones(self.n, dtype=bool), steps, dtype)
 
-    def coefficients(self) -> Array:
-        """Coefficients c (n, k)."""
-        return self.c.copy()
-
     def variables(self) -> Array:
         """The variables a (n, k)."""
         return self.a.copy()
@@ -281,7 +277,3 @@ class AllClasses(PointBlocks):
     def expansion(self) -> Array:
         """K c (n, k) at the training points."""
         return np.asarray(self.F - self.b - self.constant * self.c.sum(axis=0) + self._shift())
-
-    def facts(self) -> dict[str, Any]:
-        """Nothing more."""
-        return {}

@@ -146,10 +146,6 @@ class PairVariables(PointBlocks):
 
     # Certificates ----------------------------------------------------------------------------------------------
 
-    def settle(self) -> bool:
-        """Nothing is reached in the limit only."""
-        return False
-
     def certificate(self, aim: float | None = None, uncertainty: Uncertainty | None = None) -> Certificate:
         """Primal value and gap of the last survey; with `uncertainty` what holds whatever the values are off by."""
         if uncertainty is None:
@@ -161,10 +157,6 @@ class PairVariables(PointBlocks):
     def predicted(self, steps: int, dtype: Any) -> Uncertainty:
         """What rounding lets one expect."""
         return predicted(self.c, self.diagonal, np.ones(self.n, dtype=np.bool_), steps, dtype)
-
-    def coefficients(self) -> Array:
-        """Coefficients c (n,)."""
-        return self.c.copy()
 
     def variables(self) -> Array:
         """The coefficients again: n^2 variables are not kept."""

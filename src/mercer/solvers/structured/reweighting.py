@@ -58,16 +58,9 @@ def neighbourhoods(given: Network) -> tuple[Labels, Labels]:
 
 @loop
 def sweep(
-    unary: Array,
-    pairwise: Array,
-    edges: Labels,
-    tables: Labels,
-    around: Labels,
-    starts: Labels,
-    messages: Array,
-    labels: Labels,
-    backward: bool,
-) -> float:
+    unary: Array, pairwise: Array, edges: Labels, tables: Labels, around: Labels, starts: Labels, messages: Array,
+    labels: Labels, backward: bool,
+) -> float:  # fmt: skip
     """One sweep in the order of the nodes or back; `messages` (E, 2, k) to the first and second end of each edge."""
     T, k = unary.shape
     bound = 0.0
