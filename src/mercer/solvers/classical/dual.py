@@ -18,7 +18,7 @@ outputs and rows of points without another variable are not kept up to date.  Be
 back and are looked at again.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,9 +39,19 @@ from mercer.solvers.working_sets import Search
 
 REFRESH = 100_000  # updates of F by one coefficient between two computations in float64
 DEEPER = 0.1  # where the violation is met and the gap is not, aim for this share of the violation
+Stated = Problem | QuadraticProgram
 GROUP_SUMS = "boxes and fixed sums of groups of variables"
 
 accepts = decomposition.accepts  # what pairs within a group, or single variables without one, can solve
+
+
+class Given(NamedTuple):
+    """What a solve is given: `start` (N,) is feasible, None for a cold one; `memory` is that of the cache."""
+
+    problem: Problem
+    tol: float
+    start: Array | None
+    memory: int | str | None = None
 
 
 class ClassicalDual(GroupSums):
@@ -50,15 +60,14 @@ class ClassicalDual(GroupSums):
     finishes = False
     name: str
 
-    def __init__(self, problem: Problem, tol: float, start: Array | None, *, memory: int | str | None = None) -> None:
-        program = problem.program()
-        self.memory = memory
+    def __init__(self, given: Given) -> None:
+        program, self.memory = given.problem.program(), given.memory
         self.cache = self.new_cache(program.gram, program.constant)
         self.counted = self.updates = 0
         self.shrunk: Mask | None = None
         self.kept: Certificate | None = None
         self.value = self.fallen = 0.0
-        super().__init__(problem, tol, start)
+        super().__init__(given.problem, given.tol, given.start)
         self.flat = self.s.reshape(-1)
         self.N = self.flat.size
         self.active: Index = np.arange(self.n)
@@ -241,13 +250,14 @@ class Limits(contract.Limits, total=False):
 
 def descend(
     method: type[ClassicalDual],
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     tol: float = 1e-3,
     gap_tol: float | None = None,
     start: Start = None,
     monitor: Monitor | None = None,
     max_iter: int = -1,
+    memory: int | str | None = None,
     seed: int = 0,
     **options: Any,
 ) -> Solution:
@@ -256,6 +266,6 @@ def descend(
     whole = problem if isinstance(problem, Problem) else PlainProgram(problem)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():
-        first = starting_variables(whole.program(), start, monitor)
-        dual = method(whole, tol, first, **options)
+        given = Given(whole, tol, starting_variables(whole.program(), start, monitor), memory)
+        dual = method(given, **options)
         return Search(dual, tol=tol, gap_tol=gap_tol, monitor=listener, seed=seed).run(max_iter)

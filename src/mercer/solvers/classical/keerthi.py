@@ -23,13 +23,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from mercer.arrays import Array
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
 from mercer.solvers.classical import dual
-from mercer.solvers.classical.dual import Limits, descend
+from mercer.solvers.classical.dual import Given, Limits, Stated, descend
 from mercer.solvers.classical.signed import NEVER
 from mercer.solvers.classical.signed_dual import SignedDual
 from mercer.solvers.classical.steps import (
@@ -64,7 +62,7 @@ def accepts(problem: Any) -> Acceptance:
     return answer
 
 
-def solve(problem: Problem | QuadraticProgram, *, modification: int = 2, **limits: Unpack[Limits]) -> Solution:
+def solve(problem: Stated, *, modification: int = 2, **limits: Unpack[Limits]) -> Solution:
     """Solve to a violation e_lo - e_hi of at most `tol`, or to a relative gap of `gap_tol` where that is given.
 
     `modification` 1 or 2 as at the head of this file; `memory` is that of the row cache.
@@ -80,8 +78,8 @@ class TwoThresholds(SignedDual):
 
     name = NAME
 
-    def __init__(self, problem: Problem, tol: float, start: Array | None, *, pairs: bool, **options: Any) -> None:
-        super().__init__(problem, tol, start, **options)
+    def __init__(self, given: Given, *, pairs: bool) -> None:
+        super().__init__(given)
         self.pairs = pairs
         self.levels, self.holders = np.empty((self.groups, 2)), np.empty((self.groups, 2), dtype=np.intp)
         # Whether the pass is over all, where it is, and how many steps were made in it.

@@ -20,9 +20,7 @@ import numpy as np
 
 from mercer.arrays import Array, Index, Mask
 from mercer.errors import InvalidInput
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Given, Limits, Stated, accepts, descend
 from mercer.solvers.classical.subset import PAIRS, SubsetDual
 from mercer.solvers.solution import Solution
 
@@ -39,7 +37,7 @@ SETS = 20  # working sets between two questions to the monitor
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     size: int = SIZE,
     lookahead: int = LOOKAHEAD,
@@ -64,18 +62,8 @@ class Scanning(SubsetDual):
 
     name = NAME
 
-    def __init__(
-        self,
-        problem: Problem,
-        tol: float,
-        start: Array | None,
-        *,
-        size: int,
-        lookahead: int,
-        newlimit: int,
-        **options: Any,
-    ) -> None:
-        super().__init__(problem, tol, start, **options)
+    def __init__(self, given: Given, *, size: int, lookahead: int, newlimit: int, inner: str = PAIRS) -> None:
+        super().__init__(given, inner=inner)
         self.size, self.lookahead, self.newlimit = size, lookahead, newlimit
         self.next = 0
         self.examined = self.bound_changes = 0

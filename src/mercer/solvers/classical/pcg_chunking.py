@@ -16,10 +16,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from mercer.arrays import Array, Index, Mask
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram, onto_sum
+from mercer.problems.program import onto_sum
 from mercer.solvers.classical.chunking import SIZE, Chunks
-from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Limits, Stated, accepts, descend
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections, over_all
 from mercer.solvers.quadratic.analytic_step import FLAT, SNAP
 from mercer.solvers.solution import Solution
@@ -33,9 +32,7 @@ MOST_STARTS = 20  # of conjugate gradients for each variable of a chunk
 INNER = 0.1  # a face is minimised until its gradient has fallen to this share: its variables are not yet the right ones
 
 
-def solve(
-    problem: Problem | QuadraticProgram, *, size: int = SIZE, order: str = "worst", **limits: Unpack[Limits]
-) -> Solution:
+def solve(problem: Stated, *, size: int = SIZE, order: str = "worst", **limits: Unpack[Limits]) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol`; parameters as in `chunking`."""
     return descend(ProjectedChunks, problem, size=size, order=order, **limits)
 

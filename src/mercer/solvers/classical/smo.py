@@ -25,13 +25,10 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from mercer.arrays import Array
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
 from mercer.solvers.classical.best_pairs import best_pairs, best_singles, worst_pair
-from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Given, Limits, Stated, accepts, descend
 from mercer.solvers.classical.signed import NEVER, highest_fall, lowest_rise
 from mercer.solvers.classical.signed_dual import SignedDual, one_of
 from mercer.solvers.classical.steps import (
@@ -62,7 +59,7 @@ PRECISION = 1e-12  # a smaller relative change of a variable is no step
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     seed: int = 0,
     selection: Selection = "platt",
@@ -92,8 +89,8 @@ class BestPairs(SignedDual):
 
     name = NAME
 
-    def __init__(self, problem: Problem, tol: float, start: Array | None, *, second: bool, **options: Any) -> None:
-        super().__init__(problem, tol, start, **options)
+    def __init__(self, given: Given, *, second: bool) -> None:
+        super().__init__(given)
         self.second, self.between = second, np.array([0, -1])
 
     def loop(self, state: State, rows: Rows, tol: float, most: int) -> int:
@@ -108,18 +105,8 @@ class Platt(SignedDual):
 
     name = NAME
 
-    def __init__(
-        self,
-        problem: Problem,
-        tol: float,
-        start: Array | None,
-        *,
-        random: int,
-        share: float,
-        precision: float,
-        **options: Any,
-    ) -> None:
-        super().__init__(problem, tol, start, **options)
+    def __init__(self, given: Given, *, random: int, share: float, precision: float) -> None:
+        super().__init__(given)
         self.share, self.precision = share, precision
         self.theta = np.zeros(self.groups)
         # Whether the pass is over all, where it is, steps and variables in it, and the state of the random numbers.

@@ -31,11 +31,10 @@ from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.certificate import Certificate, Uncertainty
-from mercer.problems.program import QuadraticProgram
 from mercer.resources import parse
 from mercer.solvers.classical import keerthi
 from mercer.solvers.classical.chunk_cache import ChunkCache
-from mercer.solvers.classical.dual import ClassicalDual, Limits, descend
+from mercer.solvers.classical.dual import ClassicalDual, Given, Limits, Stated, descend
 from mercer.solvers.classical.row_cache import budget_for
 from mercer.solvers.classical.signed import NEVER, Signed, slope_offsets
 from mercer.solvers.classical.steps import State
@@ -65,7 +64,7 @@ def accepts(problem: Any) -> Acceptance:
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     seed: int = 0,
     chunk: int | None = None,
@@ -95,25 +94,16 @@ class SvmFu(ClassicalDual):
     cache: ChunkCache
 
     def __init__(
-        self,
-        problem: Problem,
-        tol: float,
-        start: Array | None,
-        *,
-        order: int,
-        chunk: int | None,
-        drop_after: int | None,
-        final_check: bool,
-        **options: Any,
+        self, given: Given, *, order: int, chunk: int | None, drop_after: int | None, final_check: bool
     ) -> None:
         self.asked, self.drop_after, self.final_check = chunk, drop_after, final_check
-        super().__init__(problem, tol, start, **options)
+        super().__init__(given)
         self.signed = Signed.of(self.program)
         self.u = self.signed.merged(self.flat)
         self.flat[:] = self.signed.split(self.u, self.N)
         self.rank = np.random.default_rng(order).permutation(self.n)
         self.theta = np.zeros(self.groups)
-        self.goal = 0.5 * tol
+        self.goal = 0.5 * self.tol
         self.size = 0  # of the chunk
         self.chunks = self.examined = 0
         # The coefficients of the versions at which outputs were computed, and the version of each point's output.

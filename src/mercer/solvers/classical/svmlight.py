@@ -15,9 +15,7 @@ import numpy as np
 
 from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, ClassicalDual, Limits, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, ClassicalDual, Given, Limits, Stated, accepts, descend
 from mercer.solvers.classical.selection import balanced
 from mercer.solvers.classical.shrinking import LookCounts
 from mercer.solvers.classical.subset import SubsetDual
@@ -34,7 +32,7 @@ SETS = 10  # working sets between two looks: a variable is shrunk after a hundre
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     size: int = SIZE,
     looks: int = LOOKS,
@@ -57,20 +55,10 @@ class SteepestDirection(SubsetDual):
 
     name = NAME
 
-    def __init__(
-        self,
-        problem: Problem,
-        tol: float,
-        start: Array | None,
-        *,
-        size: int,
-        looks: int | None,
-        final_check: bool,
-        **options: Any,
-    ) -> None:
+    def __init__(self, given: Given, *, size: int, looks: int | None, final_check: bool) -> None:
         if size < 2 or size % 2:
             raise InvalidInput(f"size must be even and at least 2, got {size}")
-        super().__init__(problem, tol, start, **options)
+        super().__init__(given)
         self.size, self.final_check = size, final_check
         self.counts = None if looks is None else LookCounts(self.N, looks)
         self.accepted: float | None = None  # the violation left when variables came back unchecked

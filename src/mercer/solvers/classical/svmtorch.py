@@ -15,9 +15,7 @@ from typing import Unpack
 import numpy as np
 
 from mercer.arrays import Index
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Limits, Stated, accepts, descend
 from mercer.solvers.classical.svmlight import LOOKS, SteepestDirection, steepest
 from mercer.solvers.solution import Solution
 
@@ -30,7 +28,7 @@ SIZE = 10
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     size: int = SIZE,
     looks: int = LOOKS,

@@ -13,11 +13,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from mercer.arrays import Array
 from mercer.errors import InvalidInput
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Given, Limits, Stated, accepts, descend
 from mercer.solvers.classical.element_cache import ElementCache
 from mercer.solvers.classical.selection import balanced, checked_score
 from mercer.solvers.classical.shrinking import StickyFlags
@@ -34,7 +31,7 @@ CACHES = ("rows", "elements")
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     size: int = SIZE,
     score: str = "gap",
@@ -65,19 +62,10 @@ class FixedSize(SubsetDual):
     name = NAME
 
     def __init__(
-        self,
-        problem: Problem,
-        tol: float,
-        start: Array | None,
-        *,
-        size: int,
-        score: str,
-        sticky: int,
-        cache: str = "rows",
-        **options: Any,
+        self, given: Given, *, size: int, score: str, sticky: int, cache: str = "rows", inner: str = PAIRS
     ) -> None:
         self.elements = cache == "elements"
-        super().__init__(problem, tol, start, **options)
+        super().__init__(given, inner=inner)
         self.size, self.score = size, score
         self.flags = StickyFlags(self.N, sticky)
 
