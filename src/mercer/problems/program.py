@@ -138,7 +138,7 @@ class QuadraticProgram:
         return f0 + self.constant * float(coefficients.sum()) if self.constant else f0
 
     def plain_values(self, g: Vector, s: Vector) -> Vector:
-        """f0 = K c (n,) from g = K~ c (n,), c the coefficients of the variables s (N,)."""
+        """f0 = K c (n,) from g = K~ c (n,) at variables s (N,), or at their coefficients, whose sum is the same."""
         return g - self.constant * float(s.sum()) if self.constant else g
 
     def objective(self, s: Vector, f0: Vector | None = None) -> float:

@@ -16,15 +16,43 @@ from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 
 
-class Iteration(ABC):
-    """One solve: the problem, the gap that is asked for, who listens, and what was spent."""
+class Work:
+    """What is asked of a solve, who listens, and what was spent on it."""
 
     name = ""
 
-    def __init__(self, problem: Any, tol: float, start: Start, monitor: Monitor) -> None:
-        self.problem, self.tol, self.start, self.monitor = problem, tol, start, monitor
+    def __init__(self, problem: Any, tol: float, monitor: Monitor) -> None:
+        self.problem, self.tol, self.monitor = problem, tol, monitor
         self.began = self.reported = time.perf_counter()
         self.iterations = 0
+
+    def halted(self) -> Stopped:
+        """Why the monitor ended the solve."""
+        return self.monitor.stopped or "interrupted"
+
+    def certified(
+        self, stopped: Stopped, certificate: Certificate, coefficients: Array, variables: Array, **details: Any
+    ) -> Solution:
+        """The solution at a point whose certificate is known."""
+        return Solution.certified(
+            certificate,
+            coefficients,
+            variables,
+            solver=self.name,
+            iterations=self.iterations,
+            stopped=stopped,
+            seconds=time.perf_counter() - self.began,
+            history=tuple(self.monitor.history),
+            details=details,
+        )
+
+
+class Iteration(Work, ABC):
+    """One solve from a start."""
+
+    def __init__(self, problem: Any, tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, tol, monitor)
+        self.start = start
 
     @cached_property
     def given(self) -> Start:
@@ -56,26 +84,6 @@ class Iteration(ABC):
         """Tell the monitor; whether to go on."""
         return self.monitor.watch(
             self.iterations, primal, dual, snapshot=lambda: self.solution("interrupted"), **self.facts()
-        )
-
-    def halted(self) -> Stopped:
-        """Why the monitor ended the solve."""
-        return self.monitor.stopped or "interrupted"
-
-    def certified(
-        self, stopped: Stopped, certificate: Certificate, coefficients: Array, variables: Array, **details: Any
-    ) -> Solution:
-        """The solution at a point whose certificate is known."""
-        return Solution.certified(
-            certificate,
-            coefficients,
-            variables,
-            solver=self.name,
-            iterations=self.iterations,
-            stopped=stopped,
-            seconds=time.perf_counter() - self.began,
-            history=tuple(self.monitor.history),
-            details=details,
         )
 
 

@@ -39,7 +39,7 @@ class Record(NamedTuple):
     facts: Mapping[str, Any] = {}
 
 
-class Work(TypedDict, total=False):
+class Spent(TypedDict, total=False):
     """What a solution tells of the solve besides its point, with the defaults of `Solution`."""
 
     solver: Required[str]
@@ -84,12 +84,12 @@ class Solution:
 
     @classmethod
     def certified(
-        cls, certificate: Certificate, coefficients: Array, variables: Array, **work: Unpack[Work]
+        cls, certificate: Certificate, coefficients: Array, variables: Array, **spent: Unpack[Spent]
     ) -> "Solution":
         """Solution whose values, bias and multipliers are those of a certificate."""
         found = certificate
         values = (found.primal, found.dual, found.gap)
-        return cls(coefficients, found.bias, variables, *values, multipliers=found.multipliers, **work)
+        return cls(coefficients, found.bias, variables, *values, multipliers=found.multipliers, **spent)
 
     def scaled(self, factor: float) -> "Solution":
         """The same point as a solution of the problem whose objective is `factor` times this one's."""

@@ -16,7 +16,7 @@ import numpy as np
 from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
 from mercer.solvers.classical.dual import GROUP_SUMS, ClassicalDual, Given, Limits, Stated, accepts, descend
-from mercer.solvers.classical.selection import balanced
+from mercer.solvers.classical.selection import balanced, largest
 from mercer.solvers.classical.shrinking import LookCounts
 from mercer.solvers.classical.subset import SubsetDual
 from mercer.solvers.solution import Solution
@@ -110,8 +110,7 @@ def steepest(dual: ClassicalDual, size: int) -> Index:
         return balanced(dual, size, "gradient")
     G, g = dual.G.ravel(), int(np.argmax(dual.extremes[:, 2] - dual.extremes[:, 0]))
     own = dual.group.ravel() == g
-    rising, falling = np.flatnonzero(own & dual.may_rise()), np.flatnonzero(own & dual.may_fall())
-    rising, falling = _first(G, rising, size), _first(-G, falling, size)
+    rising, falling = largest(-G, own & dual.may_rise(), size), largest(G, own & dual.may_fall(), size)
     return _pairs(G, rising, falling, size // 2)
 
 
@@ -128,10 +127,3 @@ def _pairs(G: Array, rising: Index, falling: Index, most: int) -> Index:
             break
         chosen += [int(rising[a]), int(falling[b])]
     return np.array(chosen, dtype=np.intp)
-
-
-def _first(values: Array, among: Index, count: int) -> Index:
-    """The `count` of these variables with the smallest values, in order."""
-    if among.size > count:
-        among = among[np.argpartition(values[among], count - 1)[:count]]
-    return among[np.argsort(values[among], kind="stable")]

@@ -20,6 +20,7 @@ from mercer.problems.base import Problem
 from mercer.problems.certificate import SCALED_FROM, Bounds
 from mercer.solvers import contract
 from mercer.solvers.contract import Acceptance, Start, starting_variables
+from mercer.solvers.iteration import Work
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.verification import certified
@@ -64,8 +65,8 @@ def around_zero(slope: Callable[[float], float], high: float, share: float) -> t
     return low, high
 
 
-class Run:
-    """The state of one run: iterations, best point, bounds, and why it ended.
+class Run(Work):
+    """The state of one run: best point, bounds, and why it ended.
 
     It ends at a relative duality gap of `gap_tol`, or of `tol` where that is None; `given` is a feasible start (N,).
     """
@@ -81,12 +82,10 @@ class Run:
         monitor: Monitor | None = None,
         max_iter: int = -1,
     ) -> None:
-        self.problem, self.program, self.name, self.max_iter = problem, problem.program(), name, max_iter
-        self.tol = tol if gap_tol is None else gap_tol
+        super().__init__(problem, tol if gap_tol is None else gap_tol, listening(monitor))
+        self.program, self.name, self.max_iter = problem.program(), name, max_iter
         self.given = starting_variables(self.program, start, monitor)
-        self.monitor = listening(monitor)
-        self.began = self.reported = time.perf_counter()
-        self.iterations, self.stopped = 0, None  # type: tuple[int, Stopped | None]
+        self.stopped: Stopped | None = None
         self.bounds = Bounds()
         self.best: tuple[float, Array] = (np.inf, self.program.start())
         self._next, self._rises, self._idle, self._merit, self._gap = 0, 0, 0, np.inf, np.inf
@@ -98,7 +97,7 @@ class Run:
     def goes_on(self) -> bool:
         """Whether another iteration is to be made; counts it."""
         if self.stopped is None and not self.monitor.go_on():
-            self.stopped = self.monitor.stopped or "interrupted"
+            self.stopped = self.halted()
         if self.stopped is None and 0 <= self.max_iter <= self.iterations:
             self.stopped = "iterations"
         self.iterations += self.stopped is None
@@ -122,7 +121,7 @@ class Run:
         if found.converged(self.tol):
             self.stopped = "converged"
         elif not going:
-            self.stopped = self.monitor.stopped or "interrupted"
+            self.stopped = self.halted()
         elif merit is not None and self._diverging(merit):
             self.stopped = "diverged"
         elif self._stalled():
@@ -154,14 +153,4 @@ class Run:
             stopped = "converged"
         elif stopped == "converged":
             stopped = "stalled"  # the values of the last look were less exact than the gap that was asked for
-        return Solution.certified(
-            certificate,
-            self.problem.coefficients(s),
-            s,
-            solver=self.name,
-            iterations=self.iterations,
-            stopped=stopped,
-            seconds=time.perf_counter() - self.began,
-            history=tuple(self.monitor.history),
-            details=details,
-        )
+        return self.certified(stopped, certificate, self.problem.coefficients(s), s, **details)

@@ -12,16 +12,14 @@ it holds or no longer improves.
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from mercer.arrays import Array, Index, Mask
 from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.contract import Start
 from mercer.solvers.linear.system import LinearIteration, LinearLimits, LinearSystem
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 
 
@@ -73,21 +71,11 @@ class Limits(LinearLimits, total=False):
 class Descent(LinearIteration):
     """An iteration with iterate Z, residual R and flags `done` (m,) of the columns that met a rule of their own."""
 
-    def __init__(
-        self,
-        problem: LeastSquares,
-        *,
-        tol: float | None = 1e-10,
-        start: Start = None,
-        monitor: Monitor | None = None,
-        residual: float | None = None,
-        decrease: float | None = None,
-        iterations: int | None = None,
-    ) -> None:
+    def __init__(self, problem: LeastSquares, *, decrease: float | None = None, **limits: Unpack[LinearLimits]) -> None:
         system = LinearSystem(problem)
-        super().__init__(system, start, monitor, iterations)
-        self.rules = rules = StoppingRules(tol, residual, decrease)
-        self.Z = Z = system.start(start, monitor)
+        super().__init__(system, **limits)
+        self.rules = rules = StoppingRules(self.gap, self.residual, decrease)
+        self.Z = Z = system.start(self.given)
         self.residuals: list[float] = []
         self.objectives: list[Array] = []
         self.true: Array | None = None  # residual of the end, where R is what the recursion believes in

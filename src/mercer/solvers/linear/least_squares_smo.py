@@ -13,7 +13,7 @@ The gap 1/2 sum (g_i - b)^2 / R_ii, b the weighted mean of g, is looked at every
 computed anew from c.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares, certify
 from mercer.solvers.contract import Acceptance, Start, require
 from mercer.solvers.linear import conjugate_gradient
-from mercer.solvers.linear.system import LinearIteration, LinearSystem
+from mercer.solvers.linear.system import LinearIteration, LinearLimits, LinearSystem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 
@@ -53,7 +53,8 @@ def solve(
     require(accepts(problem))
     system = LinearSystem(problem)
     stored = system.n <= 8000 if stored is None else stored
-    return _Run(system, 1e-8 if tol is None else tol, start, monitor, iterations, stored).solved()
+    tol = 1e-8 if tol is None else tol
+    return _Run(system, stored, tol=tol, start=start, monitor=monitor, iterations=iterations).solved()
 
 
 class _Run(LinearIteration):
@@ -61,15 +62,12 @@ class _Run(LinearIteration):
 
     name = "least_squares_smo"
 
-    def __init__(
-        self, system: LinearSystem, tol: float, start: Start, monitor: Monitor | None, iterations: int, stored: bool
-    ) -> None:
-        super().__init__(system, start, monitor, iterations)
-        self.tol = tol
+    def __init__(self, system: LinearSystem, stored: bool, **limits: Unpack[LinearLimits]) -> None:
+        super().__init__(system, **limits)
         self.paired = system.q == 1
         self.diagonal = system.diagonal()
         self.H = system.matrix() if stored else None
-        Z = system.start(start, monitor)
+        Z = system.start(self.given)
         c, _ = system.eliminate(Z) if Z[:, : system.q].any() or system.q == 0 else (Z[:, system.q :], None)
         self.c = np.asfortranarray(c - c.mean(axis=0) if self.paired else c)
         self.steps = np.zeros(c.shape[1], dtype=np.int64)

@@ -9,7 +9,7 @@ matrix, so it is computed only when the residual, known at every step, makes suc
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares, certify
 from mercer.solvers.contract import Start
-from mercer.solvers.linear.system import LinearIteration, LinearSystem
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.linear.system import LinearIteration, LinearLimits, LinearSystem
 from mercer.solvers.solution import Solution, Stopped
 
 
@@ -50,10 +49,9 @@ class SaddleForm:
         system, zero = self.system, np.zeros_like(self.system.Y)
         return certify(zero, zero, system.Y, system.Phi, system.weights, system.problem.C)
 
-    def start(self, start: Start, monitor: Monitor | None = None) -> Array:
-        """U (n + q, k) to begin from: coefficients and offsets of a solution or a checkpoint, or zero."""
+    def start(self, start: Start) -> Array:
+        """U (n + q, k) to begin from: coefficients and offsets of a solution, or zero."""
         U = np.zeros_like(self.right)
-        start = listening(monitor).resume() if start is None else start
         if start is None:
             return U
         if isinstance(start, Solution):
@@ -102,20 +100,11 @@ def quotient(top: Array, bottom: Array) -> Array:
 class LanczosRun(LinearIteration):
     """A run of MINRES or SYMMLQ: scalars are (k,), vectors (n + q, k), `history` the largest residual norms."""
 
-    def __init__(
-        self,
-        problem: LeastSquares,
-        *,
-        tol: float | None = 1e-10,
-        start: Start = None,
-        monitor: Monitor | None = None,
-        residual: float | None = None,
-        iterations: int | None = None,
-    ) -> None:
-        super().__init__(LinearSystem(problem, definite=False), start, monitor, iterations)
+    def __init__(self, problem: LeastSquares, **limits: Unpack[LinearLimits]) -> None:
+        super().__init__(LinearSystem(problem, definite=False), **limits)
         self.form = form = SaddleForm(self.system)
-        self.U = U = form.start(start, monitor)
-        self.goal = Milestones(form, tol, residual)
+        self.U = U = form.start(self.given)
+        self.goal = Milestones(form, self.gap, self.residual)
         R = form.right - form.dot(U) if U.any() else form.right.copy()
         self.first: Array = np.linalg.norm(R, axis=0)
         self.v: Array = quotient(R, self.first)

@@ -16,7 +16,7 @@ much where the rate is slow, so the duality gap is computed as well, at sweeps s
 `passes` counts consultations of H: SSOR reads it twice per iteration, the turn reusing the last block.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from mercer.solvers.contract import Start, require
 from mercer.solvers.linear import conjugate_gradient
 from mercer.solvers.linear.acceleration import Anchor, GravesMorris, Mode
 from mercer.solvers.linear.preconditioners import factored_blocks
-from mercer.solvers.linear.system import LinearIteration, LinearSystem
+from mercer.solvers.linear.system import LinearIteration, LinearLimits, LinearSystem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 
@@ -72,7 +72,8 @@ def solve(
         raise InvalidInput("tol and increment are both None: nothing would end the iteration")
     system = LinearSystem(problem)
     sweeps = Sweeps(system, method, omega, block, _worth_storing(system) if stored is None else stored)
-    return _Run(sweeps, GravesMorris(acceleration, anchor), tol, increment, start, monitor, iterations).solved()
+    limits: LinearLimits = {"tol": tol, "start": start, "monitor": monitor, "iterations": iterations}
+    return _Run(sweeps, GravesMorris(acceleration, anchor), increment, **limits).solved()
 
 
 def _worth_storing(system: LinearSystem) -> bool:
@@ -145,19 +146,11 @@ class _Run(LinearIteration):
     """Iterates, their increments and the certificates taken on the way; `gap` and `increment` end it."""
 
     def __init__(
-        self,
-        sweeps: Sweeps,
-        accelerate: GravesMorris,
-        gap: float | None,
-        increment: float | None,
-        start: Start,
-        monitor: Monitor | None,
-        iterations: int,
+        self, sweeps: Sweeps, accelerate: GravesMorris, increment: float | None, **limits: Unpack[LinearLimits]
     ) -> None:
-        super().__init__(sweeps.system, start, monitor, iterations)
-        self.sweeps, self.name, self.accelerate = sweeps, sweeps.method, accelerate
-        self.gap, self.increment = gap, increment
-        self.Z = self.estimate = self.system.start(start, monitor)
+        super().__init__(sweeps.system, **limits)
+        self.sweeps, self.name, self.accelerate, self.increment = sweeps, sweeps.method, accelerate, increment
+        self.Z = self.estimate = self.system.start(self.given)
         self.increments: list[float] = []
         self.smallest = np.inf
         self.diverged = False

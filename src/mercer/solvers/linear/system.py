@@ -194,13 +194,9 @@ class LinearSystem:
         """Certificate of c (n, k), Phi'c = 0, by a product with the kernel matrix."""
         return certify(c, self.kernel_dot(c), self.Y, self.Phi, self.weights, self.problem.C)
 
-    def start(self, start: Start, monitor: Monitor | None = None) -> Array:
-        """Z (n, q + k) to begin from: a solution's variables, or its coefficients as a first guess of nu.
-
-        Without `start` a checkpoint of the monitor is taken up.
-        """
+    def start(self, start: Start) -> Array:
+        """Z (n, q + k) to begin from: a solution's variables, or its coefficients as a first guess of nu; or zero."""
         Z = np.zeros_like(self.T)
-        start = listening(monitor).resume() if start is None else start
         if start is None:
             return Z
         values = np.asarray(start.variables if isinstance(start, Solution) else start, dtype=np.float64)
@@ -272,7 +268,7 @@ class LinearSystem:
 
 
 class LinearLimits(TypedDict, total=False):
-    """What `solve` of the Krylov methods takes besides its own parameters; the default of `tol` is 1e-10."""
+    """What `solve` of the Krylov methods takes besides its own parameters, with the defaults of `LinearIteration`."""
 
     tol: float | None
     start: Start
@@ -282,13 +278,24 @@ class LinearLimits(TypedDict, total=False):
 
 
 class LinearIteration(Iteration):
-    """An iteration on a linear system; it ends by rules of its own, of which `tol` may be none."""
+    """An iteration on a linear system until a relative `gap`, or a share `residual` of the first one, if any is asked.
+
+    `iterations` is their limit.
+    """
 
     def __init__(
-        self, system: LinearSystem, start: Start, monitor: Monitor | None, iterations: int | None = None
+        self,
+        system: LinearSystem,
+        *,
+        tol: float | None = 1e-10,
+        start: Start = None,
+        monitor: Monitor | None = None,
+        residual: float | None = None,
+        iterations: int | None = None,
     ) -> None:
-        super().__init__(system.problem, 0.0, start, listening(monitor))
+        super().__init__(system.problem, tol or 0.0, start, listening(monitor))
         self.system, self.limit = system, system.limit(iterations)
+        self.gap, self.residual = tol, residual
 
     def solved(self) -> Solution:
         """Run to the end and certify what was reached."""
