@@ -19,6 +19,7 @@ import math
 from typing import Any, Unpack
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit
 
 from mercer.arrays import Array
@@ -39,7 +40,7 @@ BLOCK = 256  # rows of the matrix computed at a time for the working copy
 EDGE = 1e-15  # share of C that a variable keeps from its bounds
 FIRST = 0.5  # share of C that the variables of the smaller class start from
 FAR = 50.0  # beyond the values, where all losses fall or rise together
-HALVINGS = 100
+BIAS_ACCURACY, HALVINGS = 1e-15, 1000
 STALLED = 1000  # looks without a smaller gap, which does not fall in every step
 
 
@@ -181,14 +182,11 @@ class _Pairs(Iteration):
 
     def _bias(self) -> float:
         """The best bias at these values: where the slope of the losses, which rises with it, changes its sign."""
-        low, high = -float(self.F.max()) - FAR, -float(self.F.min()) + FAR
-        for _ in range(HALVINGS):
-            b = 0.5 * (low + high)
-            if float((self.C * self.y) @ expit(-self.y * (self.F + b))) > 0.0:
-                low = b
-            else:
-                high = b
-        return 0.5 * (low + high)
+
+        def slope(b: float) -> float:
+            return float((self.C * self.y) @ expit(-self.y * (self.F + b)))
+
+        return float(brentq(slope, -self.F.max() - FAR, -self.F.min() + FAR, xtol=BIAS_ACCURACY, maxiter=HALVINGS))
 
     def run(self, limit: int) -> Stopped:
         """Pair steps until the gap of the primal problem is small, a limit or an interruption."""
