@@ -108,9 +108,8 @@ def _minimise(run: Run, program: QuadraticProgram, point: _Point, modelling: Mod
         g = np.asarray(point.K @ program.coefficients(s))
         gap = program.evaluate(s, g, program.best_multipliers(g))[1]
         settled = gap <= SETTLED * 0.5 * float((program.ridge - run.program.ridge) @ (s * s))
-        if run.due or settled:
-            if not run.look(s, program.plain_values(g, s)):
-                return False
+        if (run.due or settled) and not run.look(s, program.plain_values(g, s)):
+            return False
         if settled:
             return True
         model = modelling(program, program.slack_values(point.g, point.h))
