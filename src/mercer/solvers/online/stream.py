@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.errors import BudgetTooSmall
 from mercer.gram import KernelColumns, size, take
 from mercer.resources import show
@@ -27,7 +28,6 @@ from mercer.solvers.online.rules import Rule
 from mercer.solvers.online.schedules import Schedule
 from mercer.solvers.online.truncation import forgotten
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 BLOCK = 256  # points whose kernel values are computed at a time, unless memory allows fewer

@@ -11,8 +11,8 @@ the tolerance at any point.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Index
 from mercer.compiled import loop
 from mercer.solvers.quadratic.pair_steps import pair_steps
 from mercer.solvers.quadratic.rooms import BlockRows, Stretches
@@ -23,8 +23,6 @@ BLOCK = 64
 SHARE_OF_ALL, SHARE_OF_KNOWN = 1.0 / 32.0, 0.25
 # The steps on the rows so far end at this share of the violation at all points.
 AIM = 0.1
-
-Index = NDArray[np.intp]
 
 
 def minimise_on_growing_rows(

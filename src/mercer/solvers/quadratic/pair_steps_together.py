@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array
 from mercer.compiled import borrowed, loop
 from mercer.solvers.quadratic.analytic_step import pair_move
 from mercer.solvers.quadratic.pair_steps import (
@@ -41,8 +41,6 @@ SHORT = 1e-3
 LONGEST_REST = 32
 # Steps on numbers of points that differ by no more than this share take about as long.
 SIMILAR = 0.1
-
-Array = NDArray[np.float64]
 
 
 @loop

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.arrays import Index
 from mercer.gram import GramOperator, PointColumns
 
-Index = NDArray[np.intp]
 Stretches = tuple[int, int, int]
 
 

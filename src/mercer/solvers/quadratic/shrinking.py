@@ -12,13 +12,11 @@ then violates becomes active again, so that the end is the end of a search witho
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.gram import GramOperator, streamed
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Parts = tuple[Array, Array, Array, Array, Index]
 
 # Of fewer points nothing is gained, and as many must be left out for it to pay: the points are copied.
