@@ -4,7 +4,7 @@
 
 One-against-one training of k classes makes k (k - 1) / 2 such problems, most of them small and easy.  Points are
 sorted by class once, so that a pair of classes is two stretches of the same arrays; kernel rows are computed when a
-point first takes part in a step; the certificate (primal, gap, gap-optimal bias) is computed in the same call.  Pairs
+point first takes part in a step; the certificate (primal, gap, gap-optimal bias and multiple) is computed by compiled code, too.  Pairs
 run side by side on all threads and share points, norms and parameters.  Where values are expensive and the whole
 matrix is held in the order of the classes, a pair is two stretches of its rows, and nothing is copied.
 
@@ -26,7 +26,7 @@ from mercer.compiled import loop
 from mercer.gram import RowsOnDemand
 from mercer.losses import Hinge
 from mercer.problems.certificate import SCALED_FROM, Certificate
-from mercer.problems.scale import Tangent, best_scale
+from mercer.problems.scale import ENOUGH, EVALUATIONS, NO_LEFT, NO_RIGHT, Tangent, lowest_of_model
 from mercer.problems.statement import Costs, stated
 from mercer.solvers.quadratic.growing_rows import minimise_on_growing_rows
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_on_points
@@ -108,40 +108,68 @@ class PairSolution(NamedTuple):
 
 
 @loop
-def best_bias(F: Any, y: Any, box: Any, t: float, order: Any) -> Any:
-    """The b that makes sum_i C_i (1 - y_i (t F_i + b))_+ smallest; `order` sorts the break points y - t F."""
+def best_bias(F: Any, y: Any, box: Any, t: float) -> Any:
+    """The b that makes sum_i C_i (1 - y_i (t F_i + b))_+ smallest: a weighted median of the break points y - t F.
+
+    The slope in b starts at minus the C_i of the positive class and rises by C_i at each break point.  Where it is zero
+    between two of them the middle is taken.  As in quicksort, the part that holds the median is cut in three again and
+    again, without sorting the rest.
+    """
     n = F.shape[0]
-    slope = 0.0
-    total = 0.0
+    e, weight = np.empty(n), np.empty(n)
+    total = need = 0.0
     for k in range(n):
+        e[k], weight[k] = y[k] - t * F[k], box[k]
         total += box[k]
         if y[k] > 0:
-            slope -= box[k]
+            need += box[k]
     flat = 1e-12 * total
-    for at in range(n):
-        k = order[at]
-        slope += box[k]
-        if slope > flat:
-            return y[k] - t * F[k]
-        if slope >= -flat:
-            ahead = at + 1
-            while ahead < n and box[order[ahead]] <= flat:
-                ahead += 1
-            end = order[ahead] if ahead < n else k
-            return 0.5 * (y[k] - t * F[k] + y[end] - t * F[end])
-    return y[order[n - 1]] - t * F[order[n - 1]]
+    first, last = 0, n
+    found = e[0]
+    while last > first:
+        a, b, c = e[first], e[(first + last) // 2], e[last - 1]
+        found = max(min(a, b), min(max(a, b), c))
+        # below first..low, equal low..at, above high..last
+        low, at, high = first, first, last
+        below = equal = 0.0
+        while at < high:
+            if e[at] < found:
+                below += weight[at]
+                e[low], e[at], weight[low], weight[at] = e[at], e[low], weight[at], weight[low]
+                low += 1
+                at += 1
+            elif e[at] > found:
+                high -= 1
+                e[high], e[at], weight[high], weight[at] = e[at], e[high], weight[at], weight[high]
+            else:
+                equal += weight[at]
+                at += 1
+        if below - need >= -flat and low > first:
+            last = low
+        elif below + equal - need > flat:
+            return found
+        elif below + equal - need >= -flat:
+            ahead = np.inf
+            for k in range(at, n):
+                if weight[k] > flat and found < e[k] < ahead:
+                    ahead = e[k]
+            return 0.5 * (found + ahead) if ahead < np.inf else found
+        else:
+            need -= below + equal
+            first = at
+    return found
 
 
 @loop
-def _at_scale(F: Any, y: Any, box: Any, s: Any, t: float, order: Any) -> tuple[float, float, float, float, float]:
-    """Primal value and gap of the multiple t f with its best bias, that bias, and the losses and their slope in t.
+def _at_scale(F: Any, y: Any, box: Any, s: Any, t: float) -> tuple[float, float, float, float]:
+    """Primal value and gap of the multiple t f with its best bias, that bias, and the slope of the primal in t.
 
-    `order` sorts the break points y - t F; s sums to zero.  The gap is the sum of (1 - t)^2 s'F / 2 and of non-negative
-    terms.  The slope at the best bias is that of losses whose responses r sum to zero: -sum_i r_i F_i, where points on
-    the margin, whose responses may be anything in their boxes, make up the sum.
+    s sums to zero.  The gap is the sum of (1 - t)^2 s'F / 2 and of non-negative
+    terms.  The slope at the best bias is t s'F - sum_i r_i F_i with responses r of the losses that sum to zero, where
+    points on the margin, whose responses may be anything in their boxes, make up the sum.
     """
     n = F.shape[0]
-    bias = best_bias(F, y, box, t, order)
+    bias = best_bias(F, y, box, t)
     norm = losses = gap = slope = missing = 0.0
     for k in range(n):
         margin = y[k] * (t * F[k] + bias)
@@ -158,7 +186,7 @@ def _at_scale(F: Any, y: Any, box: Any, s: Any, t: float, order: Any) -> tuple[f
             slope -= response * F[k]
             missing -= response
     norm = max(norm, 0.0)
-    return 0.5 * t * t * norm + losses, gap + 0.5 * (1.0 - t) ** 2 * norm, bias, losses, slope
+    return 0.5 * t * t * norm + losses, gap + 0.5 * (1.0 - t) ** 2 * norm, bias, t * norm + slope
 
 
 @loop
@@ -196,11 +224,45 @@ def _weights(
 
 @loop
 def _judged(
-    F: Any, y: Any, box: Any, s: Any, order: Any, origin: Any, sharp: Any, diagonal: Any, unit: float
-) -> tuple[tuple[float, float, float, float, float], tuple[float, float, float, float, float]]:
-    """What `_at_scale` says of the function itself, and what errors of F cost (`_weights`)."""
-    found = _at_scale(F, y, box, s, 1.0, order)
-    return found, _weights(F, y, box, s, origin, sharp, diagonal, found[2], unit)
+    F: Any, y: Any, box: Any, s: Any, origin: Any, sharp: Any, diagonal: Any, unit: float
+) -> tuple[float, float, float, tuple[float, float, float, float, float]]:
+    """Primal value and gap of the best multiple, the bias of the function itself, and what errors of F cost."""
+    primal, gap, bias, slope = _at_scale(F, y, box, s, 1.0)
+    if gap > SCALED_FROM * max(abs(primal), abs(primal - gap)):
+        primal, gap = _best_multiple(F, y, box, s, primal, gap, slope)
+    return primal, gap, bias, _weights(F, y, box, s, origin, sharp, diagonal, bias, unit)
+
+
+_lowest_of_model = loop(lowest_of_model)
+
+
+@loop
+def _best_multiple(F: Any, y: Any, box: Any, s: Any, primal: float, gap: float, slope: float) -> tuple[float, float]:
+    """Primal and gap of the best multiple t f, from those at t = 1 and the slope of the primal there.
+
+    The search of `mercer.problems.scale`, compiled.
+    """
+    norm = 0.0
+    for k in range(F.shape[0]):
+        norm += s[k] * F[k]
+    t, here, lowest, least = 1.0, primal, primal, gap
+    left, right = NO_LEFT, NO_RIGHT
+    for _ in range(EVALUATIONS):
+        if not norm > 0.0 or slope == 0.0:
+            break
+        line = Tangent(t, here - 0.5 * norm * t * t, slope - norm * t)
+        if slope < 0.0:
+            left = line
+        else:
+            right = line
+        before = t
+        t, model = _lowest_of_model(norm, left, right)
+        if lowest - model <= ENOUGH * least or t == before:
+            break
+        here, found, _, slope = _at_scale(F, y, box, s, t)
+        if found < least:
+            lowest, least = here, found
+    return lowest, least
 
 
 @loop
@@ -225,7 +287,7 @@ def _units() -> Vector:
 
 
 def _machine(values: Values, box: Vector, pair: Stretches, tol: float, most: int, exact: Exact | None) -> PairSolution:
-    """Train one pair and certify it; sorting is NumPy's, whose compiled twin takes seconds to build."""
+    """Train one pair and certify it."""
     first, size, second, other = pair
     n, stretches = size + other, (first, size, second)
     program, y, box, diagonal = _pair_arrays(_units(), box, values.diagonal, stretches, n)
@@ -236,16 +298,13 @@ def _machine(values: Values, box: Vector, pair: Stretches, tol: float, most: int
             values.source, stretches, diagonal, F, s[None], program, 1, tol, most - steps
         )
         steps += taken
-        at_one, weights = _judged(F, y, box, s, np.argsort(y - F), origin, sharp, diagonal, ROUNDING * eps)
-        primal, gap, bias = at_one[:3]
-        # Errors must be small beside the gap of the best multiple, which may be none.
-        machine = PairSolution(s, Certificate(primal, primal, 0.0, bias), steps, violation, F, box, diagonal, weights)
-        precise = exact is None or values.dtype == np.float64 or not left or steps >= most
-        if precise or _doubt(machine, EXPECTED * eps, EXPECTED_MEAN * eps, values.dtype, tol) is not None:
-            if gap > SCALED_FROM * max(abs(primal), abs(primal - gap)):
-                primal, gap = _best_multiple(F, y, box, s, at_one)
-            return machine._replace(certificate=Certificate(primal, primal - gap, gap, bias))
-        assert exact is not None
+        primal, gap, bias, weights = _judged(F, y, box, s, origin, sharp, diagonal, ROUNDING * eps)
+        certificate = Certificate(primal, primal - gap, gap, bias)
+        machine = PairSolution(s, certificate, steps, violation, F, box, diagonal, weights)
+        if exact is None or values.dtype == np.float64 or not left or steps >= most:
+            return machine
+        if _doubt(machine, EXPECTED * eps, EXPECTED_MEAN * eps, values.dtype, tol) is not None:
+            return machine
         left -= 1
         origin = s.copy()
         # Where errors cannot take a point without coefficient across the margin its output need not be known better.
@@ -314,20 +373,6 @@ def _doubt(machine: PairSolution, level: float, mean: float, dtype: Any, tol: fl
     if not negligible(point, added + 2.0 * energy, found.gap, found.primal, tol):
         return None
     return found.gap + added, energy
-
-
-def _best_multiple(F: Vector, y: Vector, box: Vector, s: Vector, found: tuple[float, ...]) -> tuple[float, float]:
-    """Primal and gap of the best multiple of the function, which at t = 1 has `found`."""
-    norm = float(s @ F)
-    at = {1.0: found}
-
-    def tangent(t: float) -> Tangent:
-        if t not in at:
-            at[t] = _at_scale(F, y, box, s, t, np.argsort(y - t * F))
-        return Tangent(t, *at[t][3:])
-
-    best = best_scale(norm, tangent(1.0), tangent, float(np.abs(s).sum()) - 0.5 * norm)
-    return at[best][0], at[best][1]
 
 
 def _minimise_on_points(rows: PointRows, stretches: tuple[int, int, int], diagonal: Vector, *rest: Any) -> Any:
