@@ -3,10 +3,11 @@
     min 1/2 ||f||^2 + sum_i C_i (1 - y_i (f(x_i) + b))_+          over the points of two classes
 
 One-against-one training of k classes makes k (k - 1) / 2 such problems, most of them small and easy.  Points are
-sorted by class once, so that a pair of classes is two stretches of the same arrays; kernel rows are computed when a
-point first takes part in a step; the certificate (primal, gap, gap-optimal bias and multiple) is computed by compiled code, too.  Pairs
-run side by side on all threads and share points, norms and parameters.  Where values are expensive and the whole
-matrix is held in the order of the classes, a pair is two stretches of its rows, and nothing is copied.
+sorted by class once, so that a pair of classes is two stretches of the same arrays.  Kernel rows are computed when a
+point first takes part in a step or, where values are expensive, in blocks; where the whole matrix is held in the order
+of the classes, a pair is two stretches of its rows, and nothing is copied.  The certificate (primal, gap, gap-optimal
+bias and multiple) is one more compiled call.  Pairs run side by side on all threads and share points, norms and
+parameters.
 
 Sums of float32 values with large coefficients are coarse.  A machine that has to expect so goes on from where it is
 with the outputs K c that matter computed again in float64: what is coarse then is only what is added from there on.
