@@ -186,7 +186,7 @@ class GroupSums:
         return (self.violation,)
 
     def tightened(self, tol: float, least: float) -> float:
-        """`tol` in units of the margin: c'Kc over the sum of the sizes of the variables, what it is without any error."""
+        """`tol` in units of the margin: c'Kc over the sum of the sizes of the variables, without any error."""
         size = float(np.abs(self.s).sum())
         margin = float(self.coefficients() @ self.F) / size if size > 0.0 else 1.0
         self.tol = max(least, tol * min(1.0, margin))
