@@ -4,7 +4,8 @@ Gaussian kernel with gamma = "scale", tol = 1e-3, 1 GiB of cache, features as in
 with the *faster* of scikit-learn and scikit-learn-intelex: intelex runs first, and scikit-learn is stopped once it has
 taken longer (`>` in the table).  Every library fits 4,000 of the points first, uncounted.
 
-    python -m benchmarks.svm_costs [--repeats 3] [--data a9a usps] [--costs 1 100] [--limit 120] [--out FILE] [--smoke]
+    python -m benchmarks.svm_costs [--repeats 3] [--data a9a usps] [--costs 1 100] [--peers scikit-learn] [--limit 120]
+                                   [--out FILE] [--smoke]
 """
 
 import argparse
@@ -72,12 +73,12 @@ TASKS = [
 ]
 
 
-def measured(task: harness.Task, repeats: int, limit: float, smoke: bool) -> dict[str, Any]:
+def measured(task: harness.Task, repeats: int, limit: float, smoke: bool, rivals: list[str]) -> dict[str, Any]:
     """Median seconds of mercer and of the peers; a peer slower than the other, or than the limit, is stopped there."""
     module = None if smoke else "benchmarks.svm_costs"
     times: dict[str, list[float]] = {library: [] for library in task.measure}
     row: dict[str, Any] = {"task": task.name}
-    known = [name for name in PEERS if peers.why_not(name) is None]
+    known = [name for name in rivals if peers.why_not(name) is None]
     began = time.perf_counter()
     for _ in range(repeats):
         if time.perf_counter() - began > LONG:
@@ -130,6 +131,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", choices=sorted(DATA), default=list(DATA))
     parser.add_argument("--costs", nargs="+", type=float, default=list(COSTS))
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--limit", type=float, default=120.0, help="seconds after which any fit is stopped")
     parser.add_argument("--out", type=Path, help="where the table is written")
     parser.add_argument("--smoke", action="store_true")
@@ -140,7 +142,7 @@ def main() -> None:
     chosen = [task for task in TASKS if task.name in wanted]
     began, rows = time.perf_counter(), []
     for task in chosen[:1] if told.smoke else chosen:
-        rows.append(measured(task, 1 if told.smoke else told.repeats, told.limit, told.smoke))
+        rows.append(measured(task, 1 if told.smoke else told.repeats, told.limit, told.smoke, told.peers))
         print(f"{time.perf_counter() - began:.0f} s: {table(rows[-1:], told.limit).splitlines()[2]}", file=sys.stderr)
     facts = "\n".join(f"- {name}: {value}" for name, value in harness.machine().items())
     text = (

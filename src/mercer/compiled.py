@@ -11,6 +11,7 @@ long as the process.  A disk that is full when the code is to be kept is a warni
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config
+from numba.core import config, environment
 from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
@@ -62,6 +63,21 @@ def _provide_cache_folder() -> None:
 _provide_cache_folder()
 
 
+def _environment(module: str, constants: list[Any], name: str) -> Any:
+    """What a function compiled before knows of its module: nothing where that was not loaded.
+
+    Compiled loops ask for none of it.  Numba would load the module of every function of its own that a loop calls, and
+    with `numpy.empty` all that it knows of arrays, strings and random numbers.
+    """
+    found = environment.lookup_environment(name)
+    if found is None:
+        found = environment.Environment(getattr(sys.modules.get(module), "__dict__", {}))
+        found.consts[:] = constants
+        found.env_name = name
+        environment.Environment._memo[name] = found
+    return found
+
+
 def _kept_where_possible(dispatcher: Any) -> Any:
     """The same compiled function; where its machine code cannot be kept on disk it is compiled in every process."""
     store = dispatcher._cache
@@ -83,8 +99,12 @@ def _kept_where_possible(dispatcher: Any) -> Any:
         # Code kept before needs Numba's runtime, but not all that Numba knows of compiling, which takes longer to load
         # than a small fit takes.
         rtsys.initialize(context)
-        with store._guard_against_spurious_io_errors():
-            return store._load_overload(signature, context)
+        rebuild, environment._rebuild_env = environment._rebuild_env, _environment
+        try:
+            with store._guard_against_spurious_io_errors():
+                return store._load_overload(signature, context)
+        finally:
+            environment._rebuild_env = rebuild
 
     store.save_overload, store.load_overload = attempt, load
     return dispatcher

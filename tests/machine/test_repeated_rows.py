@@ -193,7 +193,7 @@ def test_groups_are_those_of_brute_force_in_every_form(rows) -> None:
 
 
 def test_keys_that_collide_do_not_merge_rows(monkeypatch) -> None:
-    monkeypatch.setattr(repeated_rows, "_dense_keys", lambda bits: np.zeros(len(bits), dtype=np.uint64))
+    monkeypatch.setattr(repeated_rows, "_dense_keys", lambda bits: (np.zeros(len(bits), dtype=np.uint64), True))
     rows = RANDOM.integers(0, 5, 20)
     found = distinct(POINTS[rows], LABELS[rows], None)
     groups = [set(found.rows[a:b].tolist()) for a, b in zip(found.starts, found.starts[1:])]

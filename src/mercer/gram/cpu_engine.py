@@ -314,13 +314,18 @@ def _transient_bytes(X: Points, Z: Points, compressed: bool) -> int:
     """Bytes needed only while points are prepared: strips; for CSR sorted features and squares, or a dense copy."""
     if compressed:
         return 48 * max(_entries_of(P) for P in (X, Z))
-    strips = 3 * 8 * min(1 << 16, max(int(np.prod(P.shape)) for P in (X, Z)))
-    return strips + max(P.dtype.itemsize * int(np.prod(P.shape)) if sp.issparse(P) else 0 for P in (X, Z))
+    strips = 3 * 8 * min(1 << 16, max(_numbers(P) for P in (X, Z)))
+    return strips + max(P.dtype.itemsize * _numbers(P) if sp.issparse(P) else 0 for P in (X, Z))
+
+
+def _numbers(Z: Points) -> int:
+    """Numbers of points as a dense array."""
+    return size(Z) * features(Z)
 
 
 def _entries_of(Z: Points) -> int:
     """Stored numbers of CSR or dense points."""
-    return int(Z.nnz) if sp.issparse(Z) else int(np.prod(Z.shape))
+    return int(Z.nnz) if sp.issparse(Z) else _numbers(Z)
 
 
 def _all_as_none(index: Index, n: int) -> Any:

@@ -36,6 +36,8 @@ NAMES = {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "additive_chi2
 # the last digit as that of the dense data.
 DENSE_ENTRIES = 1 << 20
 LARGEST_BOUND = 1e20
+# The form of points in scikit-learn's words.
+FORM = {"dtype": np.float64, "order": "C", "accept_sparse": "csr", "accept_large_sparse": True}
 
 
 class HoldsValues(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -169,6 +171,24 @@ def evaluate(function: Any, X: Any, Z: Any, rows: int, columns: int) -> NDArray[
     return matrix
 
 
+def is_plain(values: Any, n: int | None = None) -> bool:
+    """Whether these are points (n, d) of which scikit-learn's checks would change nothing, or n targets.
+
+    On a few hundred points those checks take as long as the training.
+    """
+    if type(values) is not np.ndarray or values.size == 0:
+        return False
+    numbers = values.dtype.kind == "f"
+    if n is None and not (values.ndim == 2 and values.dtype == np.float64 and values.flags.c_contiguous):
+        return False
+    if n is not None and (values.shape != (n,) or not (numbers or values.dtype.kind in "biuUS")):
+        return False
+    if not numbers:
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()))
+
+
 def training_data(
     estimator: Any,
     kind: Kind,
@@ -195,11 +215,13 @@ def training_data(
         return X, y
     if kind == "precomputed" and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported.")
-    options = {"dtype": np.float64, "order": "C", "accept_sparse": "csr", "accept_large_sparse": True}
-    if not supervised:
-        X = validate_data(estimator, X, **options)
+    if is_plain(X) and (is_plain(y, len(X)) if supervised else y is None):
+        estimator.n_features_in_ = X.shape[1]
+        vars(estimator).pop("feature_names_in_", None)
+    elif supervised:
+        X, y = validate_data(estimator, X, y, **wanted, **FORM)
     else:
-        X, y = validate_data(estimator, X, y, **wanted, **options)
+        X = validate_data(estimator, X, **FORM)
     if kind == "precomputed" and X.shape[0] != X.shape[1]:
         raise InvalidInput(f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix.")
     if sp.issparse(X):
@@ -213,9 +235,9 @@ def prediction_data(estimator: Any, kind: Kind, X: Any, trained_on: int) -> Any:
         return X
     if kind == "objects":
         return list(X)
-    X = validate_data(
-        estimator, X, dtype=np.float64, order="C", accept_sparse="csr", accept_large_sparse=True, reset=False
-    )
+    known = vars(estimator)
+    if not is_plain(X) or "feature_names_in_" in known or known.get("n_features_in_") != X.shape[1]:
+        X = validate_data(estimator, X, **FORM, reset=False)
     if kind == "precomputed" and X.shape[1] != trained_on:
         raise InvalidInput(
             f"X.shape[1] = {X.shape[1]} should be equal to {trained_on}, the number of samples at training time"

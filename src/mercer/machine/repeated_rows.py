@@ -98,15 +98,16 @@ def distinct(
     if weights is not None and bool(np.all(weights == 1.0)):
         weights = None
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf" and not given:
-        keys = _dense_keys(np.ascontiguousarray(X, dtype=np.float64).view(np.uint64))
+        keys, twice = _dense_keys(np.ascontiguousarray(X, dtype=np.float64).view(np.uint64))
     elif sp.issparse(X) and X.format == "csr" and not given:
         X = _canonical(X)
         keys = _sparse_keys(X)
+        twice = _any_twice(keys)
     elif isinstance(X, list) and not given:
         return _distinct_things(X, labels, weights, ordered)
     else:
         return None if weights is None else _rows_as_given(weights)
-    if weights is None and not ordered and not _any_twice(keys):
+    if weights is None and not ordered and not twice:
         return None
     return _distinct_numbers(X, labels, weights, keys, ordered)
 
@@ -138,7 +139,7 @@ def _distinct_numbers(X: Any, labels: Any, weights: Vector | None, keys: Keys, o
     L = None
     if labels is not None:
         L = np.ascontiguousarray(labels, dtype=np.float64).reshape(len(keys), -1)
-        keys = keys + _mixed(_dense_keys(L.view(np.uint64)))
+        keys = keys + _mixed(_dense_keys(L.view(np.uint64))[0])
     rows = np.arange(len(keys)) if weights is None else np.flatnonzero(weights)
     # Copies are ordered by weight, so that sums are the same however they were given.
     sorting = (keys[rows],) if weights is None else (weights[rows], keys[rows])
@@ -214,23 +215,6 @@ def _mixed(words: Keys) -> Keys:
 
 
 @loop
-def _dense_keys(bits: Keys) -> Keys:
-    """Keys (n,) of rows whose float64 values have these bits (n, d)."""
-    n, d = bits.shape
-    keys = np.empty(n, dtype=np.uint64)
-    for i in range(n):
-        total, salt = ZERO, ZERO
-        for j in range(d):
-            salt += GOLDEN
-            word = bits[i, j] + salt
-            word = (word ^ (word >> HALF)) * MULTIPLIER
-            word = word ^ (word >> REST)
-            total += word if bits[i, j] << ONE != ZERO else ZERO
-        keys[i] = total
-    return keys
-
-
-@loop
 def _any_twice(keys: Keys) -> bool:
     """Whether two keys (n,) are equal, by a table of those seen so far."""
     size = 2
@@ -247,6 +231,23 @@ def _any_twice(keys: Keys) -> bool:
             place = (place + ONE) & mask
         table[place] = key
     return False
+
+
+@loop
+def _dense_keys(bits: Keys) -> tuple[Keys, bool]:
+    """Keys (n,) of rows whose float64 values have these bits (n, d), and whether two are equal."""
+    n, d = bits.shape
+    keys = np.empty(n, dtype=np.uint64)
+    for i in range(n):
+        total, salt = ZERO, ZERO
+        for j in range(d):
+            salt += GOLDEN
+            word = bits[i, j] + salt
+            word = (word ^ (word >> HALF)) * MULTIPLIER
+            word = word ^ (word >> REST)
+            total += word if bits[i, j] << ONE != ZERO else ZERO
+        keys[i] = total
+    return keys, _any_twice(keys)
 
 
 # Things ------------------------------------------------------------------------------------------------------------

@@ -219,6 +219,13 @@ def _least_squares(task: Situation, have: int, speed: float) -> Advice:
 
 def _largest(program: Any) -> float:
     """C k(x, x): the largest finite bound of a variable times the mean of the diagonal."""
-    bounds = np.maximum(np.abs(program.lower), np.abs(program.upper))
-    finite = bounds[np.isfinite(bounds)]
-    return float(finite.max(initial=0.0)) * float(np.mean(np.abs(program.gram.diagonal())))
+    largest = max(float(program.upper.max(initial=0.0)), -float(program.lower.min(initial=0.0)))
+    if not math.isfinite(largest):
+        bounds = np.maximum(np.abs(program.lower), np.abs(program.upper))
+        largest = float(bounds.max(where=np.isfinite(bounds), initial=0.0))
+    return largest * float(np.abs(program.gram.diagonal()).mean())
+
+
+def asks_for_pairs(problem: Problem) -> bool:
+    """Whether pair steps on the matrix suit a problem of any size: it allows errors, at a cost that is not huge."""
+    return not isinstance(problem, HardMargin) and _largest(problem.program()) < HUGE

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.kernels import Kernel
-from mercer.planning.advisor import SMALL, Situation, advise
+from mercer.planning.advisor import SMALL, Situation, advise, asks_for_pairs
 from mercer.planning.choice import Choice
 from mercer.problems import Problem
 from mercer.resources import Resources, show
@@ -76,8 +76,8 @@ def quadratic_solver(problem: Problem, resources: Resources, *, bounded: bool = 
     A bound on the iterations is meant for pair steps: where one is given, few points go to working sets as well.
     """
     factor = problem.gram.factor() if hasattr(problem.gram, "factor") else None
-    if problem.basis is None and factor is None and patience(problem) is None:
-        return ON_WORKING_SETS  # more points than the interior point method is quick on: nothing to weigh
+    if problem.basis is None and factor is None and (patience(problem) is None or asks_for_pairs(problem)):
+        return ON_WORKING_SETS  # more points than the interior point method is quick on, or nothing to weigh
     advice = advise(Situation.of(problem, bounded=bounded), memory=resources.memory)
     choice = Choice(advice.method, advice.reasons[-1])
     if choice.name != "interior_point" or problem.basis is not None:

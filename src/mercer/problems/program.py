@@ -183,28 +183,31 @@ class QuadraticProgram:
         q = self.slack_values(scale * g if scale != 1.0 else g, h)
         phi = self.costs(q)
         primal = 0.5 * scale**2 * norm + float(phi.sum()) - (float(self.d @ h) if self.d.size else 0.0)
-        return primal, self._gap(s, q, phi) + 0.5 * (1.0 - scale) ** 2 * max(norm, 0.0)
+        gap = float(self._terms(s, q, phi).sum())
+        return primal, gap + 0.5 * (1.0 - scale) ** 2 * max(norm, 0.0) if scale != 1.0 else gap
 
-    def _gap(self, s: Vector, q: Vector, phi: Vector, error: Vector | None = None) -> float:
-        """Sum of the Fenchel-Young terms at q (N,); with `error` (N,) the largest for values of q that far away."""
+    def _terms(self, s: Vector, q: Vector, phi: Vector) -> Vector:
+        """The Fenchel-Young terms (N,) at q (N,), whose costs are phi (N,).
+
+        They are non-negative in exact arithmetic; rounding must not turn one into a credit.
+        """
         terms = phi - q * s
         if self.has_ridge:
             terms += 0.5 * self.ridge * s * s
-        if error is not None:
-            for side in (q + error, q - error):
-                other = self.costs(side) - side * s
-                np.maximum(terms, other + 0.5 * self.ridge * s * s if self.has_ridge else other, out=terms)
-        # The terms are non-negative in exact arithmetic; rounding must not turn one into a credit.
-        return float(np.maximum(terms, 0.0).sum())
+        return np.maximum(terms, 0.0, out=terms)
 
     def largest_gap(self, s: Vector, g: Vector, h: Vector, error: Vector, scale: float = 1.0) -> float:
         """The gap as `evaluate` gives it, for whatever values lie within `error` (n,) of g = K~ c (n,)."""
-        c = self.coefficients(s)
-        q = self.slack_values(scale * g if scale != 1.0 else g, h)
-        norm = float(c @ g) + float(np.abs(c) @ error)
+        q, wrong = self.slack_values(scale * g if scale != 1.0 else g, h), scale * self._at(error)
+        # Every term is convex in q, and so largest at an end of what q may be.
+        high, low = q + wrong, q - wrong
+        terms = np.maximum(self._terms(s, high, self.costs(high)), self._terms(s, low, self.costs(low)))
         # Sums that are off by rounding make the dual no bound by that much times the multiplier.
-        loose = float(np.abs(h) @ np.abs(self.sums(s) - self.d)) if self.d.size else 0.0
-        return self._gap(s, q, self.costs(q), scale * self._at(error)) + 0.5 * (1.0 - scale) ** 2 * norm + loose
+        gap = float(terms.sum()) + (float(np.abs(h) @ np.abs(self.sums(s) - self.d)) if self.d.size else 0.0)
+        if scale == 1.0:
+            return gap
+        c = self.coefficients(s)
+        return gap + 0.5 * (1.0 - scale) ** 2 * (float(c @ g) + float(np.abs(c) @ error))
 
     def best_scale(self, s: Vector, g: Vector, h: Vector, c: Vector) -> tuple[float, Vector]:
         """The multiple t of f0 and the multipliers h (r,) that make P smallest, from those that are best at t = 1.
@@ -335,8 +338,13 @@ def onto_sum(s: Vector, lower: Vector, upper: Vector, target: float) -> Vector:
             f"no point of the box sums to {target:.6g}: sums run from {lower.sum():.6g} to {upper.sum():.6g}; "
             "change nu or C"
         )
-    if abs(target - float(s.sum())) > 1e-10 * scale:
-        s = np.clip(s + best_threshold(-s, lower, upper, np.ones_like(s), target), lower, upper)
+    missing = target - float(s.sum())
+    if abs(missing) > 1e-10 * scale:
+        alike = s + missing / s.size  # where no bound is in the way
+        if ((lower <= alike) & (alike <= upper)).all():
+            s = alike
+        else:
+            s = np.clip(s + best_threshold(-s, lower, upper, np.ones_like(s), target), lower, upper)
     # What rounding leaves goes to one variable, the freest, so that those at a bound stay there.
     rest = target - float(s.sum())
     if s.size and rest != 0.0:

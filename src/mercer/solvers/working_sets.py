@@ -19,6 +19,7 @@ what certificate its problem has.  A new machine with a dual of its own is a new
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -164,7 +165,6 @@ class Search:
         self.tightened = tightened
         self.strategy, self.tol, self.gap_tol, self.monitor, self.seed = strategy, tol, gap_tol, monitor, seed
         self.aim = SCALED_FROM if gap_tol is None else gap_tol
-        self.random = np.random.default_rng(seed)
         self.began = self.reported = time.perf_counter()
         self.history: list[Record] = []
         self.steps = self.rounds = 0
@@ -178,6 +178,11 @@ class Search:
         self.refreshed = 0
         self.stalled_at = np.inf
         self.patience = Patience(strategy.gram.dtype)
+
+    @cached_property
+    def random(self) -> np.random.Generator:
+        """What working sets are drawn with; a search on all points at once needs none."""
+        return np.random.default_rng(self.seed)
 
     def run(self, max_iter: int = -1, working_set: int | None = None) -> Solution:
         """Rounds until convergence in exact arithmetic, a limit or an interruption.
@@ -244,8 +249,9 @@ class Search:
                 return "converged"
             if self.steps >= limit:
                 return "iterations"
-            short = done < most and strategy.violation > tol
-            if short or self.patience.exhausted(strategy.distances(), strategy.objective()):
+            if strategy.violation <= tol and self.tol is not None and self.tol < tol:  # it was tightened
+                continue
+            if done < most or self.patience.exhausted(strategy.distances(), strategy.objective()):
                 return "stalled"
             if not self._report():
                 return self.monitor.stopped or "interrupted"

@@ -70,8 +70,8 @@ def margin_of(problem: Problem, solution: Solution) -> tuple[float, float]:
     return float(solution.multipliers["rho"]), noise
 
 
-def unit_of(problem: Problem) -> float:
-    """The unit in which f is measured: 1 where margin or targets set it, else its natural size; never above 1.
+def unit_of(problem: Problem, size: float) -> float:
+    """The unit in which f is measured: 1 where margin or targets set it, else its natural `size`; never above 1.
 
     LIBSVM measures the violation of nu-machines in units of kernel values times their number, which says nothing for
     points of small norm.  Its tolerance is kept where it is the stricter one.
@@ -79,7 +79,7 @@ def unit_of(problem: Problem) -> float:
     if isinstance(problem, NuRegression):
         return min(1.0, float(problem.y.std())) or 1.0
     if isinstance(problem, SCALELESS):
-        return min(1.0, natural_size(problem)) or 1.0
+        return min(1.0, size) or 1.0
     return 1.0
 
 
@@ -114,8 +114,9 @@ def solve(
         return replace(found, stopped="stalled") if own else found
 
     begin = None if start is None else start.start(problem)
-    floor = ROUNDING * natural_size(problem) if isinstance(problem, SCALELESS) else 0.0
-    tolerance = max(tol * unit_of(problem), floor)
+    size = natural_size(problem) if isinstance(problem, SCALELESS) else 0.0
+    floor = ROUNDING * size
+    tolerance = max(tol * unit_of(problem, size), floor)
     found = run(tolerance, begin, max_iter)
     if not margin:
         return found

@@ -253,7 +253,7 @@ class GroupSums:
         return (self.violation,)
 
     def tightened(self, tol: float, least: float) -> float:
-        """`tol` in units of the margin, c'Kc over the sum of the sizes of the variables without any error."""
+        """`tol` in units of the margin: c'Kc over the sum of the sizes of the variables, without any error."""
         self._complete()
         size = float(np.abs(self.s).sum())
         margin = float(self.coefficients() @ self.F) / size if size > 0.0 else 1.0

@@ -266,19 +266,6 @@ def _best_multiple(F: Any, y: Any, box: Any, s: Any, primal: float, gap: float, 
     return lowest, least
 
 
-@loop
-def _pair_arrays(units: Any, box: Any, diagonal: Any, stretches: Any, n: int) -> Any:
-    """Program, labels, box and diagonal (n,) of a pair: `middle` points from first.. against second.."""
-    first, middle, second = stretches
-    y, own_box, own_diagonal = np.empty(n), np.empty(n), np.empty(n)
-    linear, lower, upper = np.empty((1, n)), np.empty((1, n)), np.empty((1, n))
-    for k in range(n):
-        side, at = (0, first + k) if k < middle else (1, second + k - middle)
-        y[k], own_box[k], own_diagonal[k] = 1.0 - 2.0 * side, box[at], diagonal[at]
-        linear[0, k], lower[0, k], upper[0, k] = units[0, side], units[1, side] * box[at], units[2, side] * box[at]
-    return (linear, np.zeros((1, n)), lower, upper, np.zeros((1, n), np.intp)), y, own_box, own_diagonal
-
-
 @cache
 def _units() -> Vector:
     """Linear term, lower and upper bounds (3, 2) of a point of the positive and of the negative class at C = 1."""
@@ -287,11 +274,23 @@ def _units() -> Vector:
     return np.array((program.linear, program.lower, program.upper))
 
 
-def _machine(values: Values, box: Vector, pair: Stretches, tol: float, most: int, exact: Exact | None) -> PairSolution:
+def _side(y: float, box: Vector, diagonal: Vector) -> Vector:
+    """Linear term, bounds, y, C_i and k_ii, (6, n), of points that are all of the class y = 1 or y = -1."""
+    linear, lower, upper = _units()[:, 0 if y > 0.0 else 1]
+    side = np.empty((6, box.size))
+    side[0], side[1], side[2], side[3], side[4], side[5] = linear, lower * box, upper * box, y, box, diagonal
+    return side
+
+
+def _machine(
+    values: Values, sides: tuple[Vector, Vector], pair: Stretches, tol: float, most: int, exact: Exact | None
+) -> PairSolution:
     """Train one pair and certify it."""
     first, size, second, other = pair
     n, stretches = size + other, (first, size, second)
-    program, y, box, diagonal = _pair_arrays(_units(), box, values.diagonal, stretches, n)
+    points = np.concatenate((sides[0][:, first : first + size], sides[1][:, second : second + other]), axis=1)
+    y, box, diagonal = points[3:]
+    program = points[0:1], np.zeros((1, n)), points[1:2], points[2:3], np.zeros((1, n), np.intp)
     s, F, origin, sharp = np.zeros(n), np.zeros(n), np.zeros(n), np.ones(n, np.bool_)
     eps, steps, left = float(np.finfo(values.dtype).eps), 0, REFINEMENTS
     while True:
@@ -403,13 +402,14 @@ def solve_pairs(
     # Large pairs first, so that no thread is left with one at the end.
     sequence = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
     results: list[PairSolution | None] = [None] * len(sizes)
+    sides = _side(1.0, box, values.diagonal), _side(-1.0, box, values.diagonal)
 
     def run(some: list[int]) -> None:
         for pair in some:
             if not go_on():
                 continue
             most = min(limit, LONGEST_CALL // sizes[pair])
-            machine = _machine(values, box, stretches[pair], tol, most, exact)
+            machine = _machine(values, sides, stretches[pair], tol, most, exact)
             if machine.steps < most or most == limit or machine.violation <= tol:
                 results[pair] = machine
 
