@@ -49,8 +49,8 @@ OF_THE_PARTS = {
     **dict.fromkeys(ENSEMBLES, set(PARAMETERS) - {"n_jobs", "random_state", "verbose"}),
     "LocalMachines": set(PARAMETERS) - {"n_jobs", "random_state", "verbose", "max_time"},
 }
-# Each point of a stream is seen once: no certificate, no set of points to reduce, and a weight is the length of a step.
-# What holds of them is in tests/online.
+# Each point of a stream is seen once: no certificate, and no set of points to reduce.  What holds of them is in
+# tests/online.
 STREAMS = {"OnlineSVC", "OnlineSVR", "OnlineNovelty"}
 DEFAULTS = {name: {"random_state": 0} for name in OF_THE_PARTS if name.startswith("Tuned")}
 # They separate the classes and minimise nothing: no certificate, and a weight is the length of a step.  What holds of

@@ -11,7 +11,7 @@ PACKAGE = Path(mercer.__file__).parent
 
 # From the ground up.  Rooms in one line may use one another.
 ORDER = [
-    {"errors", "loading", "parameters", "compiled", "threads", "resources", "dense", "writing"},
+    {"arrays", "errors", "loading", "parameters", "compiled", "threads", "teams", "resources", "dense", "writing"},
     {"kernels"},
     {"gram"},
     {"losses"},

@@ -159,3 +159,35 @@ def _extremum(comparison: str) -> Any:
 
 lesser = _extremum("<")
 greater = _extremum(">")
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
+def borrowed(typingctx: Any, array: Any) -> Any:
+    """The same array for a loop that does not keep it: whoever called the loop keeps it alive.
+
+    Every slice of an array that is owned is counted, and given back, by an instruction that locks a line of the cache;
+    where several threads slice the same array they wait for each other.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        view.meminfo = view.meminfo.type(None)
+        view.parent = view.parent.type(None)
+        return view._getvalue()
+
+    return array(array), code
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
+def rounded(typingctx: Any, value: Any) -> Any:
+    """The value as it is rounded here: no sum or product around it is put in another order.
+
+    The permission to reorder sums is that of the outermost loop and of all that is compiled into it.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = arguments[0].type
+        fence = builder.module.declare_intrinsic("llvm.arithmetic.fence", [kind])
+        return builder.call(fence, arguments)
+
+    return value(value), code

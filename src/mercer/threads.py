@@ -127,6 +127,14 @@ def run(
             future.cancel()
 
 
+def started(function: Callable[[], T], times: int) -> list[Future[T]]:
+    """Have other threads call `function`, so many `times`, and do not wait for them; one that is busy begins later."""
+    if times < 1:
+        return []
+    pool = _pool(count(), getattr(_here, "lane", 0))
+    return [pool.submit(_inside, function, ()) for _ in range(times)]
+
+
 def _pool(workers: int, lane: int) -> ThreadPoolExecutor:
     """Threads that stay for the next call; each lane of `run_by_work` has its own."""
     with _lock:

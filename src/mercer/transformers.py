@@ -7,6 +7,7 @@ mercer's own machines it is the argument `approximation=`; here it feeds any lin
 kernel principal component analysis.
 """
 
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -31,6 +32,7 @@ Array = NDArray[np.float64]
 DEFAULT_LANDMARKS = 100
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HoldsValues):  # type: ignore[misc]  # untyped
     """Features Z = phi(X), (n, p), with Z Z' close to the kernel matrix; its principal components with `KernelPCA`.
 
@@ -60,26 +62,13 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HoldsVal
         "random_state": ["random_state"],
     }
 
-    feature_map_: FeatureMap
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        approximation: Approximation | None = None,
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        memory: int | str | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.approximation = approximation
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.memory = memory
-        self.random_state = random_state
+    kernel: Any = field(default="rbf", kw_only=False)
+    approximation: Approximation | None = None
+    degree: int = 3
+    gamma: Any = "scale"
+    coef0: float = 0.0
+    memory: int | str | None = None
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -98,7 +87,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HoldsVal
         advice.on_scales(self.kernel_, X)
         self.approximation_ = Nystrom(DEFAULT_LANDMARKS) if self.approximation is None else self.approximation
         targets = _columns(y) if self.approximation_.supervised else None
-        self.feature_map_ = self.approximation_.feature_map(
+        self.feature_map_: FeatureMap = self.approximation_.feature_map(
             self.kernel_, X, y=targets, seed=self._seed(), memory=self.memory
         )
         return self

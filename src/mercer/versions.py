@@ -7,15 +7,9 @@ from importlib import metadata, util
 
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "scikit-learn", "safetensors", "typer", "rich", "threadpoolctl")
 OPTIONAL = {
-    "torch": "gpu",
-    "triton": "gpu",
-    "matplotlib": "report",
-    "jinja2": "report",
-    "dask": "dask",
-    "distributed": "dask",
-    "pyarrow": "parquet",
-    "onnx": "onnx",
-}
+    "torch": "gpu", "triton": "gpu", "matplotlib": "report", "jinja2": "report", "dask": "dask", "distributed": "dask",
+    "pyarrow": "parquet", "onnx": "onnx",
+}  # fmt: skip
 
 
 def facts() -> dict[str, dict[str, str]]:

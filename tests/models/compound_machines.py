@@ -103,6 +103,9 @@ COMPOUND: dict[str, Recipe] = {
     "Multilabel": (lambda: Multilabel(), both),
     "Multilabel of least squares": (lambda: Multilabel(LSSVC(C=2.0)), both),
     "Multilabel of clones": (lambda: Multilabel(LSSVC(C="loo")), one_always),
+    "Multilabel of one column": (lambda: Multilabel(), lambda n: both(n)[:, :1]),
+    "Multilabel of classes": (lambda: Multilabel(), labels),
+    "Multilabel of two classes": (lambda: Multilabel(LSSVC()), lambda n: classes(n) > 0),
     "CoupledEnsemble": (lambda: CoupledEnsemble(members=3, weights="convex", random_state=0), labels),
     "CoupledEnsemble of values": (
         lambda: CoupledEnsemble([LSSVR(C) for C in (1.0, 2.0, 3.0)], members=3, random_state=0),

@@ -174,6 +174,7 @@ KINDS = (
     "OutputCode of systems",
     "OutputCode of clones",
     "Multilabel",
+    "Multilabel of classes",
     "TunedSVC",
 )
 
@@ -219,6 +220,8 @@ DAMAGE: dict[str, tuple[str, Any, str]] = {
     "a column that answers anything": ("OutputCode of clones", {"columns": [None, None, 5.0]}, "its columns are not 3"),
     "other features": ("Multilabel", {"n_features_in_": 3}, "takes other points"),
     "no shared machine": ("Multilabel", {"shared": False}, "'columns' is missing"),
+    "classes in the place of columns": ("Multilabel", {"multilabel": False}, "columns are not those of 2 classes"),
+    "columns in the place of classes": ("Multilabel of classes", {"multilabel": True}, "not the numbers of columns"),
     "a file to write to": ("TunedSVC", {"parameters": {"checkpoint": "/etc/passwd"}}, "names a file"),
     "a tuned machine without its search": ("TunedSVC", {"search": {}}, "'parameters' is missing"),
     "a tuned machine of another kind": ("TunedSVC", {"machine": "TunedSVR"}, "unexpected keyword argument"),

@@ -28,15 +28,16 @@ ATTRIBUTES = (
 )  # fmt: skip
 PARAMETERS = {
     "memory": None, "precision": "auto", "max_iter": 1, "max_time": None, "warm_start": False, "verbose": False,
-    "n_jobs": None, "random_state": None, "tol": 1e-3,
+    "n_jobs": None, "random_state": None, "tol": 1e-3, "shuffle": True,
 }  # fmt: skip
+SHARED = {"kernel": Gaussian(1.5), "random_state": 0}
 MACHINES = [
-    OnlineSVC(kernel=Gaussian(1.5)),
-    OnlineSVC(kernel=Gaussian(1.5), loss="nu", regularisation=0.1, schedule="inverse_sqrt"),
-    OnlineSVC(kernel=Gaussian(1.5), loss="perceptron", regularisation=0.0, schedule="constant"),
-    OnlineNovelty(kernel=Gaussian(1.5)),
-    *(OnlineSVR(kernel=Gaussian(1.5), loss=loss) for loss in ("squared", "epsilon_insensitive", "huber")),
-    OnlineSVR(kernel=Gaussian(1.5), loss="adaptive_huber"),
+    OnlineSVC(**SHARED),
+    OnlineSVC(**SHARED, loss="nu", regularisation=0.1, schedule="inverse_sqrt"),
+    OnlineSVC(**SHARED, loss="perceptron", regularisation=0.0, schedule="constant"),
+    OnlineNovelty(**SHARED),
+    *(OnlineSVR(**SHARED, loss=loss) for loss in ("squared", "epsilon_insensitive", "huber")),
+    OnlineSVR(**SHARED, loss="adaptive_huber"),
 ]
 every = pytest.mark.parametrize("machine", MACHINES, ids=lambda m: f"{type(m).__name__}-{getattr(m, 'loss', '')}")
 
@@ -144,7 +145,7 @@ def test_verbose_and_callbacks_follow_the_stream(machine, capsys):
 @every
 def test_one_point_after_the_other_is_the_same_as_all_at_once(machine):
     X, y = data(machine)
-    whole, parts, single = (clone(machine).set_params(budget=40) for _ in range(3))
+    whole, parts, single = (clone(machine).set_params(budget=40, shuffle=False) for _ in range(3))
     classes = {"classes": np.unique(y)} if is_classifier(machine) else {}
     whole.fit(X, y)
     for start in range(0, 300, 75):
@@ -204,11 +205,106 @@ def test_a_label_that_was_not_named_is_refused_with_the_remedy():
     assert named.partial_fit(X, y).classes_.tolist() == [0, 1, 2]
 
 
-def test_class_weights_are_weights_of_points():
+def test_class_weights_and_sample_weights_of_a_stream_multiply_its_steps():
     X, y = data(OnlineSVC())
-    by_class = OnlineSVC(class_weight={1: 3.0}).fit(X, y)
-    by_point = OnlineSVC(gamma=by_class.kernel_.gamma).fit(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
+    by_class = OnlineSVC(class_weight={1: 3.0}, shuffle=False).fit(X, y)
+    by_point = OnlineSVC(gamma=by_class.kernel_.gamma, shuffle=False)
+    by_point.fit(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
     np.testing.assert_allclose(by_class.decision_function(X), by_point.decision_function(X), atol=1e-10)
+
+
+# Passes of `fit` in random order -------------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_weights_copies_and_any_order_of_the_rows_are_the_same_fit_to_the_last_bit(machine, form):
+    X, y = data(machine, 90)
+    random = np.random.default_rng(1)
+    weights = random.integers(0, 4, 90)
+    copies = random.permutation(np.repeat(np.arange(90), weights))
+    weighted = clone(machine).set_params(max_iter=3).fit(form(X), y, sample_weight=weights)
+    repeated = clone(machine).set_params(max_iter=3).fit(form(X[copies]), y[copies])
+    np.testing.assert_array_equal(answers(weighted, form(X)), answers(repeated, form(X)))
+    assert weighted.n_iter_ == repeated.n_iter_ == 3 * len(copies)
+    for name in ("mistakes_", "progressive_loss_", "truncation_error_"):
+        assert getattr(weighted, name) == getattr(repeated, name), name
+
+
+def test_widths_that_follow_the_points_are_the_same_for_weights_and_copies():
+    X, y = data(OnlineSVC(), 60)
+    weights = np.random.default_rng(1).integers(0, 4, 60)
+    weighted = OnlineSVC(random_state=0).fit(X, y, sample_weight=weights)
+    assert weighted.kernel_ == OnlineSVC(random_state=0).fit(np.repeat(X, weights, 0), np.repeat(y, weights)).kernel_
+
+
+def test_objects_are_merged_as_rows_are():
+    texts = ["abab" * k + "c" for k in range(1, 12)] + ["cdcd" * k + "b" for k in range(1, 12)]
+    y = np.repeat([0, 1], 11)
+    machine = OnlineSVC(kernel=Spectrum(2), rate=0.01, random_state=0)
+    twice = clone(machine).fit([*texts, *texts[::-1]], np.concatenate([y, y[::-1]]))
+    weighted = clone(machine).fit(texts, y, sample_weight=np.full(22, 2.0))
+    np.testing.assert_array_equal(twice.decision_function(texts), weighted.decision_function(texts))
+
+
+@every
+def test_without_shuffling_every_pass_is_the_stream_as_it_was_given(machine):
+    X, y = data(machine)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 300)
+    passed = clone(machine).set_params(shuffle=False, max_iter=2).fit(X, y, sample_weight=weights)
+    stream = clone(machine)
+    for _ in range(2):
+        learn(stream, X, y, sample_weight=weights)
+    np.testing.assert_array_equal(answers(passed, X), answers(stream, X))
+    assert passed.n_iter_ == stream.n_iter_ == 600
+
+
+@every
+def test_the_seed_draws_the_order_and_the_terms_are_rows_of_the_data(machine):
+    X, y = data(machine)
+    first, again, other = (clone(machine).set_params(random_state=seed).fit(X, y) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.support_, again.support_)
+    assert list(first.support_) != list(other.support_)
+    np.testing.assert_array_equal(first.support_vectors_, X[first.support_])
+    twice = clone(machine).set_params(max_iter=2).fit(X, y)
+    np.testing.assert_array_equal(twice.support_vectors_, X[twice.support_ % 300])
+    assert twice.shape_fit_ == (600, X.shape[1])
+
+
+def test_classes_in_the_order_of_the_file_are_learnt_as_well_as_mixed_ones():
+    train, test = sample("satimage", "train"), sample("satimage", "test")
+    scale = StandardScaler().fit(train.X)
+    order = np.argsort(train.y, kind="stable")
+    sorted_by_class = OnlineSVC(gamma=0.1, random_state=0).fit(scale.transform(train.X[order]), train.y[order])
+    assert sorted_by_class.score(scale.transform(test.X), test.y) > 0.87
+
+
+def test_many_copies_of_noisy_labels_are_learnt_as_their_majority():
+    """Copies are spread over a pass: in a row, the label that happens to come last would win."""
+    X = np.arange(12.0)[:, None]
+    truth = np.arange(12) % 2
+    share = np.where(truth == 1, 700, 300)
+    rows = np.repeat(np.arange(12), 1000)
+    y = (np.arange(12000) % 1000 < share[rows]).astype(int)
+    for seed in range(5):
+        found = OnlineSVC(kernel=Gaussian(0.3), schedule="inverse_sqrt", random_state=seed).fit(X[rows], y)
+        np.testing.assert_array_equal(found.predict(X), truth)
+
+
+def test_a_pass_ends_however_large_the_weights(monkeypatch):
+    monkeypatch.setattr("mercer.online.batch.LONGEST_PASS", 1000)
+    X, y = data(OnlineSVC())
+    found = OnlineSVC(random_state=0).fit(X, y, sample_weight=np.full(300, 1e9))
+    assert found.n_iter_ == 1200
+    light = OnlineSVC(random_state=0).fit(X, y, sample_weight=np.full(300, 0.25))
+    assert light.n_iter_ == 300
+
+
+def test_class_weights_make_steps_longer_not_more():
+    X, y = data(OnlineSVC())
+    plain, heavy = (OnlineSVC(random_state=0, class_weight=w).fit(X, y == 1) for w in (None, {True: 100.0}))
+    assert heavy.n_iter_ == plain.n_iter_ == 300
+    assert heavy.predict(X).sum() > plain.predict(X).sum()
 
 
 def test_several_passes_lower_the_loss_until_it_no_longer_falls():
@@ -238,6 +334,16 @@ def test_novelties_of_a_stream_are_a_share_nu_and_lie_where_there_are_few_points
     assert found.predict(far).tolist() == [-1, -1]
     assert found.predict(near).tolist() == [1, 1]
     np.testing.assert_allclose(found.score_samples(X) - found.offset_, found.decision_function(X))
+
+
+def test_the_perceptron_begins_to_learn_and_makes_no_more_mistakes_than_novikoffs_bound():
+    X = np.random.default_rng(0).standard_normal((400, 2))
+    X = X[np.abs(X[:, 0]) > 0.4]
+    y = X[:, 0] > 0.0
+    machine = OnlineSVC(kernel="linear", loss="perceptron", regularisation=0.0, schedule="constant", bias="none")
+    machine.partial_fit(X, y)
+    assert 1 <= len(machine.support_) <= (X**2).sum(axis=1).max() / 0.4**2
+    assert machine.score(X, y) > 0.9
 
 
 @pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive", "huber", "adaptive_huber"])

@@ -133,6 +133,67 @@ def test_class_weights_that_make_nu_infeasible_get_the_largest_feasible_one(ligh
     np.testing.assert_allclose(coefficients_of_rows(given), sizes, atol=1e-5)
 
 
+def value_of_nu(machine, signs, weights, rho) -> float:
+    """The objective of nu-SVC for the largest feasible nu at this f and rho; the bias is that without heavy errors."""
+    rho_now = machine.solution_.multipliers["rho"]
+    f = (machine.decision_function(X[Y < 2]) - machine.intercept_[0]) * rho_now
+    energy = float(np.sum(coefficients_of_rows(machine) * signs * f))
+    heavy = weights == weights.max()
+    sign = signs[heavy][0]
+    bias = sign * (rho - (sign * f[heavy]).min())
+    light = 2.0 * weights[~heavy].sum()  # nu times the sum of the weights
+    return 0.5 * energy - light * rho + float(weights @ np.maximum(0.0, rho - signs * (f + bias)))
+
+
+@pytest.mark.parametrize("heavier", [0, 1])
+@pytest.mark.parametrize("ratio", [100.0, 1e7])
+def test_the_margin_is_wider_where_one_point_outweighs_the_other_class_and_the_objective_is_the_same(
+    heavier, ratio
+) -> None:
+    two = Y < 2
+    points, y = X[two], Y[two]
+    signs, weights = np.where(y == 1, 1.0, -1.0), np.where(y == heavier, ratio, 1.0)
+    machine = NuSVC(kernel=KERNEL, class_weight={heavier: ratio}, tol=1e-9).fit(points, y)
+    times = ratio / np.count_nonzero(y != heavier)
+    rho = machine.solution_.multipliers["rho"]
+    for other in (rho / times, 0.5 * rho, rho, 3.0 * rho):
+        assert value_of_nu(machine, signs, weights, other) == pytest.approx(machine.objective_, rel=1e-6)
+    assert value_of_nu(machine, signs, weights, 0.9 * rho / times) > (1.0 + 1e-4) * machine.objective_
+    heaviest = signs[y == heavier][0] * machine.decision_function(points[y == heavier])
+    assert heaviest.min() == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("heavier", [0, 1])
+def test_a_machine_of_wider_margin_is_the_one_of_C_that_is_one_over_rho(heavier) -> None:
+    two = Y < 2
+    weights = {heavier: 300.0}
+    machine = NuSVC(kernel=KERNEL, class_weight=weights, tol=1e-10).fit(X[two], Y[two])
+    C = 1.0 / machine.solution_.multipliers["rho"]
+    by_C = SVC(C=C, kernel=KERNEL, class_weight=weights, tol=1e-10).fit(X[two], Y[two])
+    np.testing.assert_allclose(machine.decision_function(X), by_C.decision_function(X), atol=1e-6)
+
+
+def test_class_weights_too_far_apart_for_any_nu_give_more_and_more_of_space_to_the_heavier_class() -> None:
+    two = Y < 2
+    new = np.random.default_rng(5).normal(size=(400, X.shape[1])) * 3.0 * X.std()
+    shares = []
+    for ratio in (1.0, 10.0, 100.0, 1e3, 1e7):
+        machine = NuSVC(kernel=KERNEL, class_weight={1: ratio}).fit(X[two], Y[two])
+        shares.append(np.mean(machine.predict(new) == 1))
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_the_margin_stays_the_limit_of_smaller_nu_where_no_point_outweighs_a_class() -> None:
+    two = Y < 2
+    points, y = X[two], Y[two]
+    machine = NuSVC(kernel=KERNEL, class_weight={1: 10.0}, tol=1e-9).fit(points, y)
+    weights = np.where(y == 1, 10.0, 1.0)
+    largest = 2.0 * np.count_nonzero(y == 0) / weights.sum()
+    limit = NuSVC(nu=largest * (1.0 - 1e-6), kernel=KERNEL, tol=1e-9).fit(points, y, sample_weight=weights)
+    np.testing.assert_allclose(machine.decision_function(points), limit.decision_function(points), atol=1e-3)
+
+
 @pytest.mark.parametrize("share", [0.5, 0.2])
 def test_nu_is_feasible_up_to_twice_the_share_of_the_smaller_class(share) -> None:
     y = np.arange(100) < 100 * share

@@ -1,4 +1,4 @@
-"""scikit-learn's common checks of estimators, with the one expected failure that is a matter of the method."""
+"""scikit-learn's common checks of support vector machines at parameters other than the default ones."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -14,17 +14,8 @@ VARIANTS = [
     SVC(bias="penalised", tol=1e-9),
 ]
 
-EXPECTED = {
-    NuSVC: {
-        "check_class_weight_classifiers": "with class weights 1e7 apart all points of the light class are at their "
-        "bounds, which leaves the margin undetermined: 80% of the points go to the heavy class, not the 87% asked for"
-    }
-}
-
 
 @pytest.mark.filterwarnings("ignore::mercer.errors.Advice")
-@parametrize_with_checks(
-    MACHINES + VARIANTS, expected_failed_checks=lambda estimator: EXPECTED.get(type(estimator), {})
-)
+@parametrize_with_checks(MACHINES + VARIANTS)
 def test_scikit_learn_estimator_check(estimator, check):
     check(estimator)

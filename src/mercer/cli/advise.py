@@ -5,14 +5,13 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from mercer import resources as memory
 from mercer import threads
 from mercer.cli import machines, options
 from mercer.cli import model_input as points
 from mercer.cli.machines import Wish
-from mercer.cli.output import print_json, table
+from mercer.cli.output import table, tell
 from mercer.cli.task import settle
 from mercer.data import Dataset
 from mercer.data.targets import Task
@@ -42,7 +41,7 @@ def advise(
     wanted: Task = task
     entries = None
     if data is not None:
-        read = points.read_points(data, target=target, format=format, missing="impute")
+        read = points.read_points(points.Source(data, target, format), "impute")
         wanted = _task(read, task)
         n, d, entries = read.n, read.d, int(read.X.nnz) if read.is_sparse else None
     if n is None or d is None:
@@ -50,10 +49,7 @@ def advise(
     if n < 1 or d < 1:
         raise InvalidInput(f"--n and --d must be at least 1, got {n} and {d}")
     facts = {"points": n, "features": d, "task": wanted, **advice(n, d, wanted, kernel, budget, entries)}
-    if as_json:
-        print_json(facts)
-        return
-    Console().print(table({name: _shown(value) for name, value in facts.items()}))
+    tell(facts, as_json, lambda facts: table({name: _shown(value) for name, value in facts.items()}))
 
 
 def _task(data: Dataset, fallback: Task) -> Task:

@@ -63,7 +63,7 @@ class Checkpoint:
         if resume and path is not None and path.exists():
             self._load(path)
         elif path is not None:
-            if path.exists() and not _is_checkpoint(path):
+            if path.exists() and not _content(path):
                 raise InvalidInput(f"{path}: is there and is no checkpoint of mercer; name another file")
             self.finish()
             self.done("begun", True)
@@ -71,25 +71,23 @@ class Checkpoint:
     @property
     def search_file(self) -> Path | None:
         """File for the candidates that a cross-validation has finished."""
-        return None if self.path is None else self.path.with_name(self.path.name + ".search")
+        return None if self.path is None else self._beside(".search")
 
     @property
     def _solution(self) -> Path:
+        return self._beside(".solution")
+
+    def _beside(self, ending: str) -> Path:
         assert self.path is not None
-        return self.path.with_name(self.path.name + ".solution")
+        return self.path.with_name(self.path.name + ending)
 
     def _load(self, path: Path) -> None:
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            own = found["format"] == FORMAT
-            same, stages = found["fingerprint"] == self.print, dict(found["stages"])
-        except (ValueError, KeyError, TypeError):
-            own, same, stages = False, False, {}
-        if not own:
+        found = _content(path)
+        if not isinstance(found.get("stages"), dict):
             raise InvalidInput(f"{path}: is not a checkpoint of mercer; start without --resume")
-        if not same:
+        if found.get("fingerprint") != self.print:
             raise InvalidInput(f"{path}: belongs to other data or options; start without --resume")
-        self.stages = stages
+        self.stages = found["stages"]
 
     def done(self, stage: str, result: Any) -> None:
         """Keep the result of a stage; the solution of the solver inside it is not needed any more."""
@@ -150,15 +148,15 @@ class Checkpoint:
     def finish(self) -> None:
         """Remove what is no longer needed."""
         if self.path is not None:
-            for file in (self.path, self._solution, self.path.with_name(self.path.name + ".search")):
+            for file in map(self._beside, ("", ".solution", ".search")):
                 file.unlink(missing_ok=True)
                 writing.remove_orphans(file.resolve())
 
 
-def _is_checkpoint(path: Path) -> bool:
-    """Whether a file was written by an earlier run, and may be replaced."""
+def _content(path: Path) -> dict[str, Any]:
+    """What an earlier run has written, empty where the file is none of its own."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and found.get("format") == FORMAT
+        return {}
+    return found if isinstance(found, dict) and found.get("format") == FORMAT else {}

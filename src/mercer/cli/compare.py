@@ -14,7 +14,7 @@ from rich.table import Table
 from mercer.cli import ensembles, job, machines, options, paired, schemes, scores
 from mercer.cli import model_input as points
 from mercer.cli.machines import Wish
-from mercer.cli.output import print_json
+from mercer.cli.output import tell
 from mercer.cli.progress import Quiet, following
 from mercer.cli.task import groups_of, hint, settle, target_of
 from mercer.data import Dataset
@@ -92,7 +92,7 @@ def compare(
     With --task ordinal the measure is the error in ranks, and classifiers may take part; with --task rank it is the
     share of pairs in order inside queries, which no fold parts, and regressions may take part.
     """
-    read = points.read_points(data, target=target, format=format, missing=missing, groups=groups)
+    read = points.read_points(points.Source(data, target, format, groups), missing)
     y = target_of(read)
     if y.ndim == 2:
         raise InvalidInput(f"{data}: has several targets; name one of them with --target")
@@ -117,10 +117,7 @@ def compare(
     with following() as bar:
         lines = _run(read, y, settled, wishes, setting, folds, repeats, bar)
     facts = _facts(lines, settled, folds, repeats, read)
-    if as_json:
-        print_json(facts)
-    else:
-        _show(facts)
+    tell(facts, as_json, _show)
 
 
 def _names(machine: str | None) -> list[str]:
@@ -186,14 +183,8 @@ def _run(
             for line, wish in zip(lines, wishes.values()):
                 bar.say(f"{line.name}, fold {f + 1} of {folds}")
                 began = perf_counter()
-                if line.name in schemes.SCHEMES:
-                    settle(part.y, wish.task, "a training fold", part=True)
-                    predicted = schemes.trained(line.name, wish, part).predict(Z)
-                elif line.name in ensembles.ENSEMBLES:
-                    settle(part.y, wish.task, "a training fold", part=True)
-                    predicted = ensembles.trained(line.name, wish, part).predict(Z)
-                else:
-                    predicted = _fitted(wish, X, part.y, **groups_of(train, wish.task or task)).predict(Z)
+                machine = _fitted(line.name, wish, part, **groups_of(train, wish.task or task))
+                predicted = machine.predict(Z)
                 line.seconds += perf_counter() - began
                 if task in LABELLED:
                     line.right[repeat, outside] = predicted == y[outside]
@@ -201,9 +192,14 @@ def _run(
     return lines
 
 
-def _fitted(wish: Wish, X: Any, y: NDArray[Any], **groups: Any) -> Any:
+def _fitted(name: str, wish: Wish, fold: schemes.Fold, **groups: Any) -> Any:
     """A trained machine; one against the rest takes the parameters that are found for pairs."""
+    X, y = fold.X, fold.y
     task = settle(y, wish.task, "a training fold", part=True)
+    if name in schemes.SCHEMES:
+        return schemes.trained(name, wish, fold)
+    if name in ensembles.ENSEMBLES:
+        return ensembles.trained(name, wish, fold)
     choice = machines.choose(wish, task, len(y))
     machine = machines.train(machines.build(wish, choice, X, y, **groups), X, y, **groups)
     if choice.tuning == "cv":

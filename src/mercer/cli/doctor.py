@@ -5,12 +5,11 @@ import warnings
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.markup import escape
-from rich.table import Table
 
 from mercer import versions
-from mercer.cli.output import print_json
+from mercer.cli.output import table, tell
 
 
 def doctor(
@@ -22,16 +21,13 @@ def doctor(
     """Print versions, cores, BLAS, devices and caches: what a bug report needs."""
     if compile_all:
         _compile(Console(stderr=as_json))
-    facts = versions.facts()
-    if as_json:
-        print_json(facts)
-        return
-    console = Console()
-    for section, entries in facts.items():
-        table = Table(title=section, title_justify="left", show_header=False, box=None, pad_edge=False)
-        for name, value in entries.items():
-            table.add_row(f"  {escape(name)}", escape(value))
-        console.print(table)
+    tell(versions.facts(), as_json, _sections)
+
+
+def _sections(facts: dict[str, dict[str, str]]) -> Group:
+    """One table under another."""
+    rows = {title: {f"  {name}": value for name, value in entries.items()} for title, entries in facts.items()}
+    return Group(*(table(entries, title) for title, entries in rows.items()))
 
 
 def _compile(console: Console) -> None:

@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from mercer.cli import options, scores
-from mercer.cli.output import print_json, table
+from mercer.cli.model_input import Source
+from mercer.cli.output import table, tell
 from mercer.cli.predict import read_for
 from mercer.cli.task import target_of
 from mercer.data.targets import Task
@@ -35,9 +35,9 @@ def evaluate(
     from mercer.models import load_model
 
     loaded = load_model(model)
-    if hasattr(loaded.machine, "n_labels_"):
+    if getattr(loaded.machine, "multilabel_", False):
         raise InvalidInput(f"{model}: answers several labels at once, which evaluate does not score; use predict")
-    read = read_for(loaded, data, target, format, missing, groups)
+    read = read_for(loaded, Source(data, target, format, groups), missing)
     y = target_of(read)
     about = {"machine": type(loaded.machine).__name__, "model": str(model), "data": str(data)}
     task = task_of(loaded.machine)
@@ -53,7 +53,7 @@ def evaluate(
     if (y.ndim == 2) != (task == "regression" and not getattr(loaded.machine, "_single", True)):
         raise InvalidInput(f"{data}: does not have the number of targets the model predicts; name them with --target")
     facts = scores.judge(task, loaded, read.X, y, seed, read.query)
-    _show({"task": task, **about} | facts, as_json)
+    tell({"task": task, **about} | facts, as_json, lambda facts: table(_rows(facts)))
 
 
 def task_of(machine: Any) -> Task:
@@ -61,14 +61,6 @@ def task_of(machine: Any) -> Task:
     if hasattr(machine, "utility"):
         return "ordinal" if hasattr(machine, "classes_") else "rank"
     return "classification" if hasattr(machine, "classes_") else "regression"
-
-
-def _show(facts: dict[str, Any], as_json: bool) -> None:
-    """The facts, for programs or for people."""
-    if as_json:
-        print_json(facts)
-    else:
-        Console().print(table(_rows(facts)))
 
 
 def _rows(facts: dict[str, Any]) -> dict[str, str]:

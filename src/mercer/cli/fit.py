@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
+from rich.table import Table
 
 from mercer.cli import exits, job, machines, options, scores, streaming
 from mercer.cli import model_input as points
@@ -18,7 +18,7 @@ from mercer.cli.checkpoint import Checkpoint, fingerprint
 from mercer.cli.files import model_place, refuse_unwritable, rescue_places
 from mercer.cli.interruption import uninterrupted
 from mercer.cli.machines import Wish
-from mercer.cli.output import plain, print_json, say, table
+from mercer.cli.output import plain, say, table, tell
 from mercer.cli.progress import following
 from mercer.cli.task import target_of
 from mercer.data import Dataset
@@ -105,12 +105,12 @@ def fit(
             raise InvalidInput(f"{', '.join(given)}: not with --stream, which sees each point once")
         refuse_unwritable(place, inputs=(data,))
         pace = streaming.Pace(budget, rate, regularisation, None if classes is None else classes.split(","))
-        streaming.fit(data, place, wish, setting, pace, target=target, format=format, as_json=as_json)
+        streaming.fit(points.Source(data, target, format), place, wish, setting, pace, as_json)
         return
     refuse_unwritable(*(file for file in (place, report, checkpoint) if file is not None), inputs=(data,))
     if report is not None:
         importlib.import_module("mercer.report")  # says now, not after the work, when its packages are missing
-    read = points.read_points(data, target=target, format=format, missing=missing, groups=groups)
+    read = points.read_points(points.Source(data, target, format, groups), missing)
     if target_of(read).ndim == 2 and report is not None:
         raise InvalidInput(f"{data}: has several targets, and a report is about one; leave out --report")
     state = Checkpoint(checkpoint, fingerprint(read, wish, test=test_fraction, scale=scale, missing=missing), resume)
@@ -136,10 +136,7 @@ def fit(
         except CannotWrite as error:
             say(str(error))
             elsewhere = True
-    if as_json:
-        print_json(facts)
-    else:
-        show(facts)
+    tell(facts, as_json, shown)
     if outcome.interrupted:
         say(f"interrupted; the best machine so far is in {facts['model']}")
         raise typer.Exit(exits.INTERRUPTED)
@@ -220,15 +217,15 @@ def write_report(place: Path, outcome: job.Outcome, wish: Wish) -> Path:
     notes = [*told.choice.reasons]
     if outcome.judged is not None:
         notes.append("the model file holds a machine with these parameters trained on all points, held-out ones too")
+    tests: dict[str, Any] = {} if held is None else {"X_test": told.prepared(held), "y_test": held.y}
+    if told.task == "rank":
+        tests |= {"groups": told.data.query, "groups_test": None if held is None else held.query}
     return write(
         place,
         told.machine,
         told.prepared(told.data),
         told.data.y,
-        None if held is None else told.prepared(held),
-        None if held is None else held.y,
-        groups=told.data.query if told.task == "rank" else None,
-        groups_test=None if held is None or told.task != "rank" else held.query,
+        **tests,
         tuned=told.searching,
         command=command_line(),
         seconds=outcome.seconds,
@@ -240,7 +237,7 @@ def write_report(place: Path, outcome: job.Outcome, wish: Wish) -> Path:
     )
 
 
-def show(facts: dict[str, Any]) -> None:
+def shown(facts: dict[str, Any]) -> Table:
     """The facts of a fit for people."""
     found, certified = facts["parameters"], facts["certificate"]
     rows = {
@@ -260,4 +257,4 @@ def show(facts: dict[str, Any]) -> None:
         rows["probabilities"] = facts["probabilities"]
     rows["seconds"] = f"{sum(facts['seconds'].values()):.1f}"
     rows |= {name: facts[name] for name in ("model", "report") if name in facts}
-    Console().print(table(rows))
+    return table(rows)

@@ -5,14 +5,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from mercer import resources as memory
 from mercer.cli import machines
 from mercer.cli.convert import read_model
 from mercer.cli.files import incoming, is_standard_input, kind_of
 from mercer.cli.model_input import column
-from mercer.cli.output import print_json, table
+from mercer.cli.output import table, tell
 from mercer.data import Dataset, read
 from mercer.data.reading import format_of
 from mercer.data.targets import looks_like
@@ -43,11 +42,8 @@ def inspect(
         else:
             data = read(place, target=column(target), groups=column(groups), format=format, missing="keep")
             facts = describe(data) | {"format": format_of(place, format)}
-    if as_json:
-        print_json(facts)
-        return
     title = "standard input" if is_standard_input(file) else str(file)
-    Console().print(table({name: _shown(value) for name, value in facts.items()}, title))
+    tell(facts, as_json, lambda facts: table({name: _shown(value) for name, value in facts.items()}, title))
 
 
 def describe(data: Dataset) -> dict[str, Any]:
@@ -86,7 +82,7 @@ def describe_model(model: Any) -> dict[str, Any]:
     }
     if hasattr(machine, "objective_"):  # codes on a given matrix leave it behind
         facts |= machines.certificate(machine)
-    if hasattr(machine, "n_labels_"):
+    if getattr(machine, "multilabel_", False):
         facts["labels"] = machine.n_labels_
     elif hasattr(machine, "classes_"):
         facts["classes"] = ", ".join(str(label) for label in machine.classes_)

@@ -263,13 +263,11 @@ def cross_validation(search: Any, task: Task, by_loss: bool = False) -> dict[str
 
     if search is None or not search.evaluated:
         return None
-    name = CROSS_VALIDATED[task]
+    name = "log loss" if by_loss else CROSS_VALIDATED[task]
     score, half = search.best_score, Z * search.standard_error
     interval = [score - half, min(1.0, score + half)]
-    if task == "ordinal" and not by_loss:
+    if by_loss or task == "ordinal":
         score, interval = -score, [max(0.0, -score - half), -score + half]
-    if by_loss:
-        name, score, interval = "log loss", -score, [max(0.0, -score - half), -score + half]
     return {
         "points": search.facts["points"],
         "folds": int(search.facts["folds"]),

@@ -6,7 +6,7 @@ model, and comes back as the `like` of `mercer.data.read`.
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +28,30 @@ def column(name: str | None) -> str | int | None:
     return int(name) if name is not None and name.lstrip("-").isdigit() else name
 
 
-def read_points(
-    path: Path, *, target: str | None, format: str | None, missing: str, groups: str | None = None
-) -> Dataset:
-    """A file for training, with NaN where values are missing; they are refused here or their points dropped."""
-    data = read_any(path, target=target, format=format, groups=groups)
+@dataclass(frozen=True)
+class Source:
+    """A file or standard input, and how a user says it is to be read: target and queries by name or number."""
+
+    path: Path
+    target: str | None = None
+    format: str | None = None
+    groups: str | None = None
+
+    def read(self, file: Path, **options: Any) -> Dataset:
+        """What the file that stands for the source holds, with NaN where values are missing."""
+        options = {"target": column(self.target), "groups": column(self.groups), "format": self.format} | options
+        return read(file, missing="keep", **options)
+
+    def named(self, data: Dataset, file: Path) -> Dataset:
+        """The same data under the name of the source."""
+        return data if file == self.path else replace(data, source=STANDARD_INPUT)
+
+
+def read_points(source: Source, missing: str) -> Dataset:
+    """Points for training, with NaN where values are missing; they are refused here or their points dropped."""
+    with incoming(source.path, source.format) as file:
+        data = source.named(source.read(file), file)
     return data if missing == "impute" else without_missing(data, missing)
-
-
-def read_any(path: Path, *, target: str | None, format: str | None, groups: str | None = None) -> Dataset:
-    """A file or standard input, with NaN where values are missing."""
-    with incoming(path, format) as file:
-        data = read(file, target=column(target), groups=column(groups), format=format, missing="keep")
-    return data if file == path else replace(data, source=STANDARD_INPUT)
 
 
 def without_missing(data: Dataset, missing: str) -> Dataset:
@@ -110,17 +121,7 @@ def _like(notes: Mapping[str, Any], d: int) -> Dataset:
         raise InvalidInput("the model's notes on its training columns are damaged; train it again") from None
 
 
-def read_like(
-    path: Path,
-    notes: Mapping[str, Any],
-    d: int,
-    *,
-    dense: bool,
-    target: str | None,
-    format: str | None,
-    missing: str | None,
-    groups: str | None = None,
-) -> Dataset:
+def read_like(source: Source, notes: Mapping[str, Any], d: int, *, dense: bool, missing: str | None) -> Dataset:
     """A file for a trained model of d features, its columns those of training.
 
     Missing values are refused, or get the means of the training points; where `missing` is None, as in training.
@@ -128,35 +129,29 @@ def read_like(
     like = _like(notes, d)
     if missing is None:
         missing = "impute" if (notes.get("recipe") or {}).get("missing") == "impute" else "refuse"
-    with incoming(path, format) as file:
-        data = _of_training(file, like, target, groups, format, False if dense else None)
-    data = data if file == path else replace(data, source=STANDARD_INPUT)
+    with incoming(source.path, source.format) as file:
+        data = source.named(_of_training(file, source, like, False if dense else None), file)
     if missing == "impute":
         return _with_means(data, like.imputed)
     return without_missing(data, "refuse")
 
 
-def _of_training(
-    path: Path, like: Dataset, target: str | None, groups: str | None, format: str | None, sparse: bool | None
-) -> Dataset:
+def _of_training(path: Path, source: Source, like: Dataset, sparse: bool | None) -> Dataset:
     """A file whose columns are those of training: by name where they have names, else by number."""
-    kind, wanted, d = format_of(path, format), column(target), like.d
-    options: dict[str, Any] = {"format": format, "missing": "keep", "sparse": sparse, "groups": column(groups)}
+    kind, d = format_of(path, source.format), like.d
     if like.columns is not None and kind in TABLES:
-        data = read(path, target=wanted, like=like, **options)
+        data = source.read(path, like=like, sparse=sparse)
         known = {*like.left_out, *(like.target_name or "").split(", ")}
         if extra := [name for name in data.left_out if name not in known]:
             raise InvalidInput(f"{path}: has the columns {listed(extra)}, which were not in training; remove them")
         return data
     if kind in TABLES:
-        unlabelled = (
-            wanted is None and read(path, target=False, format=format, missing="keep", groups=column(groups)).d == d
-        )
-        data = read(path, target=False if unlabelled else wanted, **options)
+        unlabelled = source.target is None and source.read(path, target=False).d == d
+        data = source.read(path, sparse=sparse, **({"target": False} if unlabelled else {}))
     elif kind == "svmlight" and like.columns is None:
-        return read(path, target=wanted, like=like, **options)  # zeros at the end of a line may be left out
+        return source.read(path, like=like, sparse=sparse)  # zeros at the end of a line may be left out
     else:
-        data = read(path, target=wanted, **options)
+        data = source.read(path, sparse=sparse)
     if data.d != d:
         named = "" if like.columns is None else f" ({listed(like.columns)})"
         raise InvalidInput(f"{path}: has {data.d} features where the model was trained on {d}{named}")

@@ -5,10 +5,12 @@ could rewrite the screen, are shown as escapes, and nothing is read as markup.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import typer
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -53,6 +55,14 @@ def plain(value: Any) -> Any:
 def print_json(facts: dict[str, Any]) -> None:
     """The facts as JSON on the output."""
     typer.echo(json.dumps(plain(facts), indent=2))
+
+
+def tell(facts: dict[str, Any], as_json: bool, show: Callable[[dict[str, Any]], Any]) -> None:
+    """The facts for programs, or for people: by a function that prints them, or gives what is to be printed."""
+    if as_json:
+        print_json(facts)
+    elif (shown := show(facts)) is not None:
+        Console().print(shown)
 
 
 def say(text: str) -> None:

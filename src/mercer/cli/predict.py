@@ -17,17 +17,13 @@ from mercer.data.files import replacing, stem_and_format
 from mercer.errors import InvalidInput
 
 
-def read_for(
-    model: Any, data: Path, target: str | None, format: str | None, missing: str | None, groups: str | None = None
-) -> Dataset:
+def read_for(model: Any, source: points.Source, missing: str | None) -> Dataset:
     """The points of a file in the form a model takes, before standardisation."""
     d = getattr(model.machine, "n_features_in_", None)
     if d is None or getattr(model.machine, "_kind", "features") != "features":
         raise InvalidInput("the model was not trained on features, so that no data file can be given to it")
     dense = model.standardise is not None and model.standardise.mean_ is not None
-    return points.read_like(
-        data, model.notes, d, dense=dense, target=target, format=format, missing=missing, groups=groups
-    )
+    return points.read_like(source, model.notes, d, dense=dense, missing=missing)
 
 
 def predict(
@@ -56,7 +52,7 @@ def predict(
     if output is not None:
         refuse_unwritable(output, inputs=(model, data))
     loaded = load_model(model)
-    read = read_for(loaded, data, target, format, missing, groups)
+    read = read_for(loaded, points.Source(data, target, format, groups), missing)
     values, names = _values(loaded, read.X, proba, decision)
     text = _json(values, names) if as_json else _lines(values, names, as_table(output))
     if output is None:
@@ -68,7 +64,7 @@ def predict(
 
 def _values(model: Any, X: Any, proba: bool, decision: bool) -> tuple[Any, list[str]]:
     """Predictions (n,) or (n, k), and the names of k columns."""
-    several = hasattr(model.machine, "n_labels_")  # yes or no for each label: their columns have no names
+    several = getattr(model.machine, "multilabel_", False)  # yes or no for each label: their columns have no names
     labels = [] if several else [str(label) for label in getattr(model.machine, "classes_", [])]
     if proba:
         if not hasattr(model.machine, "predict_proba"):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import typer
-from rich.console import Console
+from rich.table import Table
 
 from mercer.cli import exits, machines
 from mercer.cli import model_input as points
@@ -22,7 +22,7 @@ from mercer.cli.files import STANDARD_INPUT, is_standard_input
 from mercer.cli.interruption import uninterrupted
 from mercer.cli.job import Setting, prepare
 from mercer.cli.machines import Wish
-from mercer.cli.output import plain, print_json, say, table
+from mercer.cli.output import plain, say, table, tell
 from mercer.cli.progress import Quiet, following
 from mercer.cli.task import settle, target_of
 from mercer.data import Dataset, Standardise, read_blocks
@@ -66,22 +66,13 @@ class Learning:
         return bool(self.machine.stopped_ == "seen")
 
 
-def fit(
-    data: Path,
-    place: Path,
-    wish: Wish,
-    setting: Setting,
-    pace: Pace,
-    *,
-    target: str | None,
-    format: str | None,
-    as_json: bool,
-) -> None:
+def fit(source: points.Source, place: Path, wish: Wish, setting: Setting, pace: Pace, as_json: bool) -> None:
     """Learn the stream, write the model and say what is known about it."""
+    data, format = source.path, source.format
     piped = is_standard_input(data)
     if piped and format is None:
         raise InvalidInput(f"{STANDARD_INPUT}: a stream cannot be looked at first; give --format svmlight or csv")
-    blocks = read_blocks(PIPE if piped else data, target=points.column(target), format=format)
+    blocks = read_blocks(PIPE if piped else data, target=points.column(source.target), format=format)
     began = time.perf_counter()
     found: Learning | None = None
     interrupted = False
@@ -104,10 +95,7 @@ def fit(
     interrupted |= found.machine.stopped_ == "interrupted"
     with uninterrupted():
         facts = _write(place, found, data, time.perf_counter() - began)
-    if as_json:
-        print_json(facts)
-    else:
-        _show(facts)
+    tell(facts, as_json, _shown)
     if interrupted:
         say(f"interrupted; what was learnt is in {place}")
         raise typer.Exit(exits.INTERRUPTED)
@@ -178,7 +166,7 @@ def _write(place: Path, found: Learning, data: Path, seconds: float) -> dict[str
     return facts
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _shown(facts: dict[str, Any]) -> Table:
     counted = "wrong labels" if facts["task"] == "classification" else "beyond the tube"
     rows = {
         "data": f"{facts['points']} points, {facts['features']} features, each learnt once",
@@ -190,4 +178,4 @@ def _show(facts: dict[str, Any]) -> None:
         "seconds": f"{facts['seconds']:.1f}",
         "model": facts["model"],
     }
-    Console().print(table(rows))
+    return table(rows)

@@ -13,7 +13,7 @@ from mercer.cli import model_input as points
 from mercer.cli.checkpoint import Checkpoint, fingerprint
 from mercer.cli.files import refuse_unwritable
 from mercer.cli.machines import Wish
-from mercer.cli.output import print_json, shown, table
+from mercer.cli.output import shown, table, tell
 from mercer.cli.progress import following
 from mercer.cli.task import groups_of, hint, settle, target_of
 from mercer.errors import InvalidInput
@@ -58,7 +58,8 @@ def tune(
     wish = Wish(
         machine, kernel, C, sigma, degree, epsilon, memory=memory, time=time, seed=seed, folds=folds, asked=task
     )
-    read = points.read_points(data, target=target, format=format, missing=missing, groups=groups)
+    source = points.Source(data, target, format, groups)
+    read = points.read_points(source, missing)
     y = target_of(read)
     settled = settle(y, wish.task, read.source)
     hint(read, settled, wish.task)
@@ -93,12 +94,9 @@ def tune(
         "candidates": _candidates(best, search),
         "resumed": 0 if search is None else search.resumed,
         "stopped": found.stopped_,
-        "command": _command(str(data), choice.machine, wish, parameters, target, missing, scale, groups),
+        "command": _command(source, choice.machine, wish, parameters, missing, scale),
     }
-    if as_json:
-        print_json(facts)
-    else:
-        _show(facts)
+    tell(facts, as_json, _show)
     if found.stopped_ == "interrupted":
         raise typer.Exit(exits.INTERRUPTED)
 
@@ -112,21 +110,18 @@ def _candidates(machine: Any, search: Any) -> list[dict[str, Any]]:
     return [{**point.parameters, "value": float(point.value)} for point in surface if np.isfinite(point.value)]
 
 
-def _command(
-    data: str, machine: str, wish: Wish, found: dict[str, Any], target: str | None, missing: str, scale: bool,
-    groups: str | None,
-) -> str:  # fmt: skip
+def _command(source: points.Source, machine: str, wish: Wish, found: dict[str, Any], missing: str, scale: bool) -> str:
     """The command that trains with the parameters found."""
-    words = ["mercer", "fit", data, "--machine", machine, "--kernel", wish.kernel, "--C", f"{found['C']:.6g}"]
+    words = ["mercer", "fit", str(source.path), "--machine", machine, "--kernel", wish.kernel]
+    words += ["--C", f"{found['C']:.6g}"]
     for name in ("sigma", "epsilon"):
         if name in found:
             words += [f"--{name}", f"{found[name]:.6g}"]
     if wish.kernel == "polynomial":
         words += ["--degree", str(wish.degree)]
-    if target is not None:
-        words += ["--target", target]
-    if groups is not None:
-        words += ["--groups", groups]
+    for name in ("target", "groups"):
+        if getattr(source, name) is not None:
+            words += [f"--{name}", getattr(source, name)]
     if missing != "refuse":
         words += ["--missing", missing]
     return shlex.join(words + ([] if scale else ["--no-scale"]))

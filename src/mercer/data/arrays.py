@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse as scipy_sparse
 
 from mercer.data.allowance import Allowance
-from mercer.data.dataset import Dataset, Origin, any_infinite, settle, whole_numbers
+from mercer.data.dataset import Dataset, Origin, Request, any_infinite, settle, whole_numbers
 from mercer.data.files import PIECE, open_whole, replacing
 from mercer.errors import InvalidInput, MercerError
 
@@ -103,19 +103,17 @@ def _texts(array: NDArray[Any], source: str, allowance: Allowance) -> NDArray[np
     return texts
 
 
-def read_npy(
-    path: Path, *, target: int | bool | None = None, groups: int | None = None, sparse: bool | None = None,
-    limit: int | str | None = None,
-) -> Dataset:  # fmt: skip
+def read_npy(request: Request) -> Dataset:
     """Read a .npy file: points (n, d); `target` is the number of the column to take as y, None or False for none.
 
     `groups` is the number of the column of queries.
     """
-    allowance, source = Allowance(limit, path), str(path)
+    path, source, target = request.path, request.source, request.target
+    allowance = Allowance(request.limit, path)
     stream, size = open_whole(path, allowance)
     with stream:
         X = _points(_array(stream, size, source, allowance), source, allowance)
-    wanted = {"target": None if isinstance(target, bool) else target, "groups": groups}
+    wanted = {"target": None if isinstance(target, bool) else target, "groups": request.groups}
     places = {name: _column(X, place, name, source) for name, place in wanted.items() if place is not None}
     y = _targets(X[:, places["target"]], len(X), source, allowance) if "target" in places else None
     query = _query(X[:, places["groups"]], len(X), source) if "groups" in places else None
@@ -124,7 +122,7 @@ def read_npy(
             raise InvalidInput(f"{path}: has no column besides {' and '.join(places)}")
         allowance.take(X.nbytes)
         X = np.delete(X, list(places.values()), axis=1)
-    return _finished(X, y, query, sparse, source, allowance)
+    return _finished(X, y, query, request.sparse, source, allowance)
 
 
 def _column(X: NDArray[Any], place: Any, option: str, source: str) -> int:
@@ -147,15 +145,13 @@ def _query(array: NDArray[Any], n: int, source: str) -> NDArray[np.int64]:
     return whole
 
 
-def read_npz(
-    path: Path, *, target: bool | None = None, groups: str | None = None, sparse: bool | None = None,
-    limit: int | str | None = None,
-) -> Dataset:  # fmt: skip
+def read_npz(request: Request) -> Dataset:
     """Read a .npz file with X, or with a CSR matrix as `scipy.sparse.save_npz` writes it, and y, and query.
 
     `groups` names the array of queries where it has another name.
     """
-    allowance, source = Allowance(limit, path), str(path)
+    path, source, groups = request.path, request.source, request.groups
+    allowance = Allowance(request.limit, path)
     arrays = _members(path, allowance)
     if all(name in arrays for name in _CSR):
         X = _csr(arrays, source, allowance)
@@ -165,15 +161,15 @@ def read_npz(
             held = ", ".join(map(repr, sorted(arrays)[:8])) or "nothing"
             raise InvalidInput(f"{path}: must hold an array X (and y), but holds {held}")
         X = _points(arrays[name], source, allowance)
-    found = next((name for name in _TARGETS if name in arrays), None) if target is not False else None
+    found = next((name for name in _TARGETS if name in arrays), None) if request.target is not False else None
     y = None if found is None else _targets(arrays[found], X.shape[0], source, allowance)
     if groups is not None and groups not in arrays:
         raise InvalidInput(
             f"{path}: groups={groups!r} is not one of its arrays {', '.join(map(repr, sorted(arrays)[:8]))}"
         )
-    named = groups if groups is not None else next((name for name in _QUERIES if name in arrays), None)
+    named = str(groups) if groups is not None else next((name for name in _QUERIES if name in arrays), None)
     query = None if named is None else _query(arrays[named], X.shape[0], source)
-    return _finished(X, y, query, sparse, source, allowance)
+    return _finished(X, y, query, request.sparse, source, allowance)
 
 
 def _members(path: Path, allowance: Allowance) -> dict[str, NDArray[Any]]:

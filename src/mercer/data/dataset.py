@@ -1,8 +1,9 @@
 """A data set: n points with d features, their targets, and what the columns mean."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,32 @@ class Dataset:
         kind = "CSR" if self.is_sparse else "dense"
         target = "no target" if self.y is None else f"target {self.target_name or 'y'} {self.y.dtype}"
         return f"Dataset({self.n} x {self.d}, {kind}, {target})"
+
+
+Target = str | int | Sequence[str | int] | bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is asked of a file; see `mercer.data.read` for the meaning of each."""
+
+    path: Path
+    target: Target = None
+    groups: str | int | None = None
+    like: Dataset | None = None
+    sparse: bool | None = None
+    features: int | None = None
+    zero_based: bool | None = None
+    multilabel: bool | None = None
+    header: bool | None = None
+    delimiter: str | None = None
+    ignore: Sequence[str | int] = ()
+    limit: int | str | None = None
+
+    @property
+    def source(self) -> str:
+        """The file as errors name it."""
+        return str(self.path)
 
 
 def whole_numbers(values: NDArray[np.float64]) -> NDArray[Any]:

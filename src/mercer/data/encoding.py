@@ -20,7 +20,7 @@ from scipy import sparse
 
 from mercer.data.allowance import Allowance
 from mercer.data.columns import MAX_CATEGORIES, UNSEEN, Column, Numbers, Table, Texts
-from mercer.data.dataset import Dataset, Origin, any_infinite, stays_sparse, whole_numbers
+from mercer.data.dataset import Dataset, Origin, Request, any_infinite, stays_sparse, whole_numbers
 from mercer.errors import ColumnLeftOut, InvalidInput, UnseenCategory
 
 FEW_TEXTS = 30  # so many different texts are kept even when every point has its own
@@ -34,17 +34,9 @@ _UNNAMED = re.compile(r"|unnamed: ?\d+|__index_level_\d+__", re.IGNORECASE)
 _Part = tuple[Column, int, NDArray[np.intp]]
 
 
-def encode(
-    table: Table,
-    *,
-    target: Sequence[str],
-    like: Dataset | None,
-    wanted: bool | None,
-    source: str,
-    origin: Origin,
-    allowance: Allowance,
-) -> Dataset:
-    """Data set of a table of named columns, coded as `like` where one is given; `wanted`: CSR, dense or by density."""
+def encode(table: Table, target: Sequence[str], request: Request, origin: Origin, allowance: Allowance) -> Dataset:
+    """Data set of a table of named columns, the columns `target` being the targets."""
+    like, source = request.like, request.source
     names = list(like.columns or ()) if like is not None else [name for name in table if name not in target]
     left_out: tuple[str, ...] = ()
     if like is None:
@@ -72,7 +64,7 @@ def encode(
         parts.append((column, len(features), np.array([rank[text] for text in column.texts], dtype=np.intp)))
         features += [f"{name}={text}" for text in categories[name]]
     return Dataset(
-        _matrix(parts, len(features), wanted, allowance),
+        _matrix(parts, len(features), request.sparse, allowance),
         y,
         feature_names=tuple(features),
         target_name=", ".join(target) or None,

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from mercer.data.allowance import Allowance
 from mercer.data.columns import Collector, text_of
-from mercer.data.dataset import Dataset, Origin
+from mercer.data.dataset import Dataset, Origin, Request
 from mercer.data.files import open_whole
-from mercer.data.tables import Plan, Target, read_table, refuse_twice
+from mercer.data.tables import Plan, read_table, refuse_twice
 from mercer.errors import InvalidInput, MercerError, MissingDependency
 
 MOST_ROWS = 1 << 16  # in a batch
@@ -26,30 +26,22 @@ ARROW = 8 << 20  # bytes that Arrow takes for the smallest file
 TEXT = 192
 
 
-def read_parquet(
-    path: Path,
-    *,
-    target: Target = None,
-    groups: str | int | None = None,
-    ignore: Sequence[str | int] = (),
-    like: Dataset | None = None,
-    sparse: bool | None = None,
-    limit: int | str | None = None,
-) -> Dataset:
+def read_parquet(request: Request) -> Dataset:
     """Read a Parquet file; see `mercer.data.read` for the arguments."""
     try:
         import pyarrow  # noqa: F401 - only to see whether it is there
         from pyarrow import parquet
     except ImportError:
         raise MissingDependency("Parquet files need pyarrow: pip install 'mercer[parquet]'") from None
-    allowance = Allowance(limit, path)
+    path = request.path
+    allowance = Allowance(request.limit, path)
     stream, _ = open_whole(path, allowance)
     try:
         with stream:
             allowance.take(ARROW)
             kinds = parquet.ParquetFile(stream, pre_buffer=False).schema_arrow
-            refuse_twice(kinds.names, str(path), "give each a name of its own")
-            plan = Plan.of(kinds.names, target, ignore, like, str(path), groups)
+            refuse_twice(kinds.names, request.source, "give each a name of its own")
+            plan = Plan.of(kinds.names, request)
             names = plan.columns
             texts = [name for name in names if _is_text(kinds.field(name).type)]
             file = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=STREAM, read_dictionary=texts)
@@ -68,7 +60,7 @@ def read_parquet(
                 allowance.take(8 * n)
                 return Origin.rows(n)
 
-            return read_table(plan, fill, allowance, sparse, again=True)
+            return read_table(plan, fill, allowance)
     except MercerError:
         raise
     except MemoryError:

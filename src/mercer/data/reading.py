@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from mercer.data.allowance import Allowance
 from mercer.data.arrays import read_npy, read_npz, write_npz
-from mercer.data.dataset import Dataset, resolve_missing
+from mercer.data.dataset import Dataset, Request, Target, resolve_missing
 from mercer.data.files import stem_and_format
 from mercer.data.parquet import read_parquet
 from mercer.data.svmlight import read_svmlight, svmlight_blocks, write_svmlight
-from mercer.data.tables import Target, csv_blocks, read_csv, write_csv
+from mercer.data.tables import csv_blocks, read_csv, write_csv
 from mercer.errors import BudgetTooSmall, InvalidInput
 
 FORMATS = {
@@ -20,6 +19,9 @@ FORMATS = {
     "npy": ("npy",),
     "npz": ("npz",),
 }
+READERS: dict[str, Callable[[Request], Dataset]] = {
+    "svmlight": read_svmlight, "csv": read_csv, "parquet": read_parquet, "npy": read_npy, "npz": read_npz,
+}  # fmt: skip
 BLOCK_ROWS = 4096  # of a CSV file that is read in blocks
 BLOCK_BYTES = 1 << 20  # of svmlight text
 _OF_ENDING = {ending: name for name, endings in FORMATS.items() for ending in endings}
@@ -72,24 +74,14 @@ def read(
     value or a text, and `mercer.data.encoding` for the columns that are left out, with the warning `ColumnLeftOut`.
     """
     place = Path(path)
-    kind = format_of(place, format)
-    if kind in ("csv", "parquet"):
-        options: dict[str, Any] = {"target": target, "groups": groups, "ignore": ignore, "like": like}
-        if kind == "csv":
-            options |= {"header": header, "delimiter": delimiter}
-    elif kind == "svmlight":
-        if groups is not None:
-            raise InvalidInput(f"{path}: groups={groups!r}: the lines of svmlight files carry their queries as qid:")
-        width = like.d if like is not None and features is None else features
-        options = {"features": width, "zero_based": zero_based, "multilabel": multilabel}
-    else:
-        options = {"target": target, "groups": groups}
-    readers: dict[str, Callable[..., Dataset]] = {
-        "svmlight": read_svmlight, "csv": read_csv, "parquet": read_parquet, "npy": read_npy, "npz": read_npz,
-    }  # fmt: skip
+    reader = READERS[format_of(place, format)]
     allowance = Allowance(limit, place)
+    request = Request(
+        place, target, groups, like, sparse, features, zero_based, multilabel, header, delimiter, ignore,
+        allowance.limit,
+    )  # fmt: skip
     try:
-        data = readers[kind](place, sparse=sparse, limit=allowance.limit, **options)
+        data = reader(request)
     except MemoryError:
         raise BudgetTooSmall(f"{path}: reading it takes more memory than there is; free some") from None
     if like is not None and data.d != like.d:

@@ -17,7 +17,7 @@ from scipy import sparse
 from mercer import threads
 from mercer.data import svmlight_scan as scanner
 from mercer.data.allowance import Allowance, Growing
-from mercer.data.dataset import Dataset, Origin, settle, whole_numbers
+from mercer.data.dataset import Dataset, Origin, Request, settle, whole_numbers
 from mercer.data.decimal_text import powers_of_five
 from mercer.data.files import block_size, line_blocks, replacing
 from mercer.errors import InvalidInput
@@ -36,14 +36,14 @@ class _Fault(Exception):
 class _Piece:
     """Arrays read from some whole lines."""
 
-    def __init__(self, text: NDArray[np.uint8], most: int) -> None:
+    def __init__(self, text: NDArray[np.uint8]) -> None:
         rows, entries, labels = scanner.count(text)
         self.rows = np.empty((rows, 4), np.int64)
         self.indices = np.empty(entries, np.int64)
         self.values = np.empty(entries)
         self.labels = np.empty(labels)
         complaint, place, self.facts, notes = scanner.scan(
-            text, most, *powers_of_five(), self.rows, self.indices, self.values, self.labels
+            text, MAX_FEATURES, *powers_of_five(), self.rows, self.indices, self.values, self.labels
         )
         if complaint:
             raise _Fault(scanner.COMPLAINTS[complaint], int(place))
@@ -58,7 +58,7 @@ class _Piece:
             (self.values if kind else self.labels)[slot] = value
 
 
-def _pieces(block: bytes, most: int, path: Path, lines_before: int) -> list[_Piece]:
+def _pieces(block: bytes, path: Path, lines_before: int) -> list[_Piece]:
     """Scan a block of whole lines in as many pieces as there are threads."""
     text = np.frombuffer(block, np.uint8)
     cuts = [0]
@@ -68,7 +68,7 @@ def _pieces(block: bytes, most: int, path: Path, lines_before: int) -> list[_Pie
 
     def read(start: int, stop: int) -> _Piece | InvalidInput:
         try:
-            piece = _Piece(text[start:stop], most)
+            piece = _Piece(text[start:stop])
             piece.rows[:, 3] += lines_before + block.count(b"\n", 0, start) + 1
             return piece
         except _Fault as fault:
@@ -215,24 +215,21 @@ def _sorted(X: sparse.csr_matrix, source: str) -> sparse.csr_matrix:
     return X
 
 
-def read_svmlight(
-    path: Path,
-    *,
-    features: int | None = None,
-    zero_based: bool | None = None,
-    multilabel: bool | None = None,
-    sparse: bool | None = None,
-    max_features: int = MAX_FEATURES,
-    limit: int | str | None = None,
-) -> Dataset:
+def read_svmlight(request: Request) -> Dataset:
     """Read svmlight text; see `mercer.data.read` for the arguments."""
-    allowance = Allowance(limit, path)
+    path, like = request.path, request.like
+    if request.groups is not None:
+        raise InvalidInput(
+            f"{path}: groups={request.groups!r}: the lines of svmlight files carry their queries as qid:"
+        )
+    allowance = Allowance(request.limit, path)
     points = _Points(path, allowance)
     for block, lines in _numbered(line_blocks(path, allowance, block_size(allowance, SCRATCH))):
-        _add(points, block, max_features, lines)
+        _add(points, block, lines)
     if not points.n:
         raise InvalidInput(f"{path}: holds no points")
-    return _finished(points, features, zero_based, multilabel, sparse)
+    features = like.d if like is not None and request.features is None else request.features
+    return _finished(points, features, request.zero_based, request.multilabel, request.sparse)
 
 
 def svmlight_blocks(path: Path, size: int, *, sparse: bool | None = None) -> Iterator[Dataset]:
@@ -243,7 +240,7 @@ def svmlight_blocks(path: Path, size: int, *, sparse: bool | None = None) -> Ite
     first: Dataset | None = None
     for block, lines in _numbered(line_blocks(path, Allowance(None, path), size)):
         points = _Points(path, Allowance(None, path))
-        _add(points, block, MAX_FEATURES, lines)
+        _add(points, block, lines)
         if not points.n:
             continue
         if first is None:
@@ -263,10 +260,10 @@ def _numbered(blocks: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:
         lines += block.count(b"\n")
 
 
-def _add(points: _Points, block: bytes, most: int, lines: int) -> None:
+def _add(points: _Points, block: bytes, lines: int) -> None:
     """Scan a block of whole lines that begins after so many others."""
     points.allowance.take(SCRATCH * len(block))
-    for piece in _pieces(block, most, points.path, lines):
+    for piece in _pieces(block, points.path, lines):
         points.append(piece)
     points.allowance.give_back(SCRATCH * len(block))
 

@@ -18,7 +18,7 @@ COMPLAINTS = {
     LABEL: "a label must be a number",
     LABEL_RANGE: "a label must be finite",
     INDEX: "a feature must be written index:value with a whole index",
-    INDEX_RANGE: "the feature index is beyond the limit; raise it with max_features=",
+    INDEX_RANGE: "the feature index is beyond the limit of 2^40",
     COLON: "a feature index must be followed by a colon and a value",
     VALUE: "a feature value must be a number",
     VALUE_RANGE: "a feature value must be finite",

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer.data.allowance import Allowance, Growing
 from mercer.data.columns import Collector, Table, Texts
-from mercer.data.dataset import Dataset, Origin
+from mercer.data.dataset import Dataset, Origin, Request, Target
 from mercer.data.encoding import encode
 from mercer.data.files import block_size, line_blocks, replacing
 from mercer.data.queries import query_numbers
@@ -23,8 +23,6 @@ from mercer.errors import InvalidInput
 USUAL_TARGETS = ("target", "label", "class", "y")
 SCRATCH = 64  # bytes that a byte of CSV takes as lines, cells and lists of them, at most
 CSV_BLOCK = 1 << 20
-
-Target = str | int | Sequence[str | int] | bool | None
 
 
 def chosen(names: Sequence[str], target: Target, source: str, option: str = "target") -> list[str]:
@@ -66,21 +64,18 @@ class Plan:
     target: tuple[str, ...]
     features: tuple[str, ...]
     unused: tuple[str, ...]
-    like: Dataset | None
-    source: str
+    request: Request
     groups: str | None = None
     """The column of the queries."""
 
     @classmethod
-    def of(
-        cls, names: Sequence[str], target: Target, ignore: Sequence[str | int], like: Dataset | None, source: str,
-        groups: str | int | None = None,
-    ) -> "Plan":  # fmt: skip
+    def of(cls, names: Sequence[str], request: Request) -> "Plan":
         """Choose the target and the queries, and leave out what is to be ignored."""
+        target, groups, like, source = request.target, request.groups, request.like, request.source
         if groups is None and like is not None and like.query_name in names:
             groups = like.query_name
         query = None if groups is None else chosen(names, groups, source, "groups")[0]
-        left_out = {*chosen(names, list(ignore), source), query}
+        left_out = {*chosen(names, list(request.ignore), source), query}
         kept = [name for name in names if name not in left_out]
         if like is not None and target is None:
             known = (like.target_name or "").split(", ")
@@ -96,7 +91,7 @@ class Plan:
             raise InvalidInput(f"{source}: lacks the columns {listed(absent)} of the training data{beside}")
         if not features:
             raise InvalidInput(f"{source}: has no column besides the target")
-        return cls(tuple(targets), tuple(features), unused, like, source, query)
+        return cls(tuple(targets), tuple(features), unused, request, query)
 
     @property
     def columns(self) -> list[str]:
@@ -105,7 +100,7 @@ class Plan:
 
     def collectors(self, allowance: Allowance, texts: frozenset[str]) -> dict[str, Collector]:
         """One collector for each column to read; those named in `texts` hold texts."""
-        known = {} if self.like is None else self.like.categories
+        known = {} if self.request.like is None else self.request.like.categories
         found = {
             name: Collector(allowance, known=known.get(name), as_texts=name in texts) for name in self.features
         }  # fmt: skip
@@ -114,17 +109,13 @@ class Plan:
 
 
 def read_table(
-    plan: Plan,
-    fill: Callable[[dict[str, Collector]], Origin],
-    allowance: Allowance,
-    sparse: bool | None,
-    again: bool,
+    plan: Plan, fill: Callable[[dict[str, Collector]], Origin], allowance: Allowance, again: bool = True
 ) -> Dataset:
     """The data set of a table whose rows `fill` gives to the collectors of its columns.
 
     It is filled a second time where texts followed numbers in a column; again=False says that it cannot be.
     """
-    texts: frozenset[str] = frozenset()
+    texts, source = frozenset[str](), plan.request.source
     while True:
         collectors = plan.collectors(allowance, texts)
         origin = fill(collectors)
@@ -133,24 +124,22 @@ def read_table(
             break
         if not again:
             raise InvalidInput(
-                f"{plan.source}: column {min(contradicted)!r} holds numbers, then texts, and a stream cannot be read "
+                f"{source}: column {min(contradicted)!r} holds numbers, then texts, and a stream cannot be read "
                 "twice; write it to a file first"
             )
         texts |= contradicted
         for collector in collectors.values():
             collector.release()
     if not len(origin.places):
-        raise InvalidInput(f"{plan.source}: has a header and no points")
+        raise InvalidInput(f"{source}: has a header and no points")
     table: Table = {name: collector.column() for name, collector in collectors.items()}
     named = None if plan.groups is None else table.pop(plan.groups)
-    data = encode(
-        table, target=plan.target, like=plan.like, wanted=sparse, source=plan.source, origin=origin, allowance=allowance
-    )
+    data = encode(table, plan.target, plan.request, origin, allowance)
     data = replace(data, left_out=plan.unused + data.left_out)
     if not isinstance(named, Texts):
         return data
     allowance.take(16 * data.n)
-    query = query_numbers(named, str(plan.groups), plan.source)
+    query = query_numbers(named, str(plan.groups), source)
     return replace(data, query=query, query_name=plan.groups)
 
 
@@ -207,13 +196,8 @@ def _rows(lines: _Lines, delimiter: str | None) -> Iterator[tuple[int, list[str]
     first = next(stream, None)
     if first is None:
         raise InvalidInput(f"{lines.path}: is empty")
-
-    def again() -> Iterator[str]:
-        yield first
-        yield from stream
-
     sign = delimiter or _delimiter(first, lines.path)
-    reader = csv.reader(again(), delimiter=sign, strict=True, skipinitialspace=True)
+    reader = csv.reader(chain([first], stream), delimiter=sign, strict=True, skipinitialspace=True)
     while True:
         begin = reader.line_num + 1
         try:
@@ -226,39 +210,29 @@ def _rows(lines: _Lines, delimiter: str | None) -> Iterator[tuple[int, list[str]
             yield begin, row
 
 
-def read_csv(
-    path: Path,
-    *,
-    target: Target = None,
-    groups: str | int | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    ignore: Sequence[str | int] = (),
-    like: Dataset | None = None,
-    sparse: bool | None = None,
-    limit: int | str | None = None,
-) -> Dataset:
+def read_csv(request: Request) -> Dataset:
     """Read a CSV file; see `mercer.data.read` for the arguments."""
-    allowance = Allowance(limit, path)
+    path, delimiter = request.path, request.delimiter
+    allowance = Allowance(request.limit, path)
     lines, rows, line, first = _opened(path, delimiter, allowance)
-    if header is None:
-        header = not any(_is_number(cell) for cell in first)
-    names = [cell.strip() for cell in first] if header else [f"x{k}" for k in range(1, len(first) + 1)]
+    header, names = _named(first, request.header)
     refuse_twice(names, f"{path}, line {line}", "header=False reads it as data")
-    plan = Plan.of(names, target, ignore, like, str(path), groups)
+    plan = Plan.of(names, request)
     waiting = [(lines, rows, line, first)]
 
     def fill(collectors: dict[str, Collector]) -> Origin:
         lines, rows, line, first = waiting.pop() if waiting else _opened(path, delimiter, allowance)
         table = _Batches(names, collectors, lines, allowance)
-        if not header:
-            table.append(line, first)
-        for line, row in rows:
-            table.append(line, row)
-        table.flush()
-        return Origin(table.places.values(), "line")
+        return table.filled(rows if header else chain([(line, first)], rows))
 
-    return read_table(plan, fill, allowance, sparse, again=path.is_file())
+    return read_table(plan, fill, allowance, again=path.is_file())
+
+
+def _named(first: list[str], header: bool | None) -> tuple[bool, list[str]]:
+    """Whether the first row names the columns, by default when none of its cells is a number; and their names."""
+    if header is None:
+        header = not any(_is_number(cell) for cell in first)
+    return header, [cell.strip() for cell in first] if header else [f"x{k}" for k in range(1, len(first) + 1)]
 
 
 def csv_blocks(path: Path, rows_at_once: int, *, target: Target = None) -> Iterator[Dataset]:
@@ -268,8 +242,7 @@ def csv_blocks(path: Path, rows_at_once: int, *, target: Target = None) -> Itera
     """
     allowance = Allowance(None, path)
     lines, rows, line, first = _opened(path, None, allowance)
-    header = not any(_is_number(cell) for cell in first)
-    names = [cell.strip() for cell in first] if header else [f"x{k}" for k in range(1, len(first) + 1)]
+    header, names = _named(first, None)
     refuse_twice(names, f"{path}, line {line}", "name the columns differently")
     like: Dataset | None = None
     rows = rows if header else chain([(line, first)], rows)
@@ -277,13 +250,9 @@ def csv_blocks(path: Path, rows_at_once: int, *, target: Target = None) -> Itera
         own = Allowance(None, path)  # what a block takes is given back with it
 
         def fill(collectors: dict[str, Collector], batch: Any = batch, own: Allowance = own) -> Origin:
-            table = _Batches(names, collectors, lines, own)
-            for line, row in batch:
-                table.append(line, row)
-            table.flush()
-            return Origin(table.places.values(), "line")
+            return _Batches(names, collectors, lines, own).filled(batch)
 
-        data = read_table(Plan.of(names, target, (), like, str(path)), fill, own, None, again=True)
+        data = read_table(Plan.of(names, Request(path, target, like=like)), fill, own)
         like = like or data
         yield data
 
@@ -313,7 +282,14 @@ class _Batches:
         self._begins: list[int] = []
         self._rows: list[list[str]] = []
 
-    def append(self, line: int, row: list[str]) -> None:
+    def filled(self, rows: Iterable[tuple[int, list[str]]]) -> Origin:
+        """Take all rows, each with the line at which it begins; where they stand."""
+        for line, row in rows:
+            self._append(line, row)
+        self._flush()
+        return Origin(self.places.values(), "line")
+
+    def _append(self, line: int, row: list[str]) -> None:
         """Take a row that begins at `line`."""
         if len(row) != self._width:
             raise InvalidInput(
@@ -322,9 +298,9 @@ class _Batches:
         self._begins.append(line)
         self._rows.append(row)
         if self._lines.pending >= self._lines.size:
-            self.flush()
+            self._flush()
 
-    def flush(self) -> None:
+    def _flush(self) -> None:
         """Give all rows away."""
         self.places.extend(np.array(self._begins, dtype=np.int64))
         for k, collector in self._wanted if self._rows else ():

@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.dense.positive import lead
 from mercer.dense.routines import Matrix, call
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def pivoted_cholesky(A: Matrix, tol: float) -> tuple[Matrix, Index]:

@@ -12,18 +12,6 @@ from mercer.ensembles.stacking import Stacking
 from mercer.ensembles.understanding import bias_variance, efron_stein, gain
 
 __all__ = [
-    "AdaBoost",
-    "Bagging",
-    "Committee",
-    "CoupledEnsemble",
-    "Coverage",
-    "LocalMachines",
-    "MixtureOfExperts",
-    "NuSweep",
-    "Sample",
-    "Stacking",
-    "bias_variance",
-    "efron_stein",
-    "gain",
-    "sweep_nu",
-]
+    "AdaBoost", "Bagging", "Committee", "CoupledEnsemble", "Coverage", "LocalMachines", "MixtureOfExperts", "NuSweep",
+    "Sample", "Stacking", "bias_variance", "efron_stein", "gain", "sweep_nu",
+]  # fmt: skip

@@ -5,7 +5,7 @@ for a regression and for two classes (positive for classes_[1]), one column for 
 Whether an ensemble is a classifier or a regressor follows from its base.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -79,15 +79,8 @@ class Data:
         if rows is None:
             return self
         first = rows.first
-        return Data(
-            self.kind,
-            arguments.take(self.X, first),
-            self.y[first],
-            None if self.codes is None else self.codes[first],
-            rows.weights,
-            rows.point(self.n),
-            self.kept,
-        )
+        X, codes = arguments.take(self.X, first), None if self.codes is None else self.codes[first]
+        return replace(self, X=X, y=self.y[first], codes=codes, weights=rows.weights, point=rows.point(self.n))
 
 
 def _classifies(estimator: "Ensemble") -> bool:
@@ -111,6 +104,9 @@ class FittedEnsemble(MadeOfMachines, MetaEstimatorMixin, CallbackSupportMixin, H
 class Ensemble(FittedEnsemble):
     """Base of the ensembles; see `Bagging` for the meaning of the parameters."""
 
+    _default: ClassVar[Callable[[], Any]] = SVC
+    """What makes the base where none is given."""
+
     base: Any = field(default=None, kw_only=False)
     random_state: Any = None
     verbose: bool | int = False
@@ -130,7 +126,7 @@ class Ensemble(FittedEnsemble):
     @property
     def _base(self) -> Any:
         """The machine, or the list of machines, that the members are made of."""
-        return SVC() if self.base is None else self.base
+        return type(self)._default() if self.base is None else self.base
 
     @property
     def _bases(self) -> list[Any]:

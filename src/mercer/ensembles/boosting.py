@@ -7,6 +7,7 @@ Pavlov, Mao and Dom 2000; Hamers 2004, section 6.3).
 """
 
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -57,6 +58,8 @@ class AdaBoost(BankedEnsemble):
 
     """
 
+    _default = partial(DecisionTreeClassifier, max_depth=1, random_state=0)
+
     rounds: int = 50
     method: str = "adaboost"
     size: float | None = None
@@ -67,10 +70,6 @@ class AdaBoost(BankedEnsemble):
         "method": [StrOptions(set(METHODS))],
         "size": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0.0, 1.0, closed="right"), None],
     }
-
-    @property
-    def _base(self) -> Any:
-        return DecisionTreeClassifier(max_depth=1, random_state=0) if self.base is None else self.base
 
     @property
     def _classify(self) -> bool:

@@ -98,6 +98,13 @@ def convex(S: ArrayLike, ridge: float = 0.0) -> Array:
     return convex_weights(_ridged(S, ridge))
 
 
+def learnt(S: ArrayLike, rule: str, ridge: float) -> Array:
+    """Weights (q,) by a rule: "affine", "convex", or equal ones by any other."""
+    if rule in ("affine", "convex"):
+        return (affine if rule == "affine" else convex)(S, ridge)
+    return np.full(len(np.asarray(S)), 1.0 / len(np.asarray(S)))
+
+
 def _ridged(S: ArrayLike, ridge: float) -> Array:
     matrix = np.array(S, dtype=np.float64)
     matrix[np.diag_indices_from(matrix)] += ridge * float(np.mean(np.diagonal(matrix)))

@@ -20,7 +20,7 @@ from mercer import dense
 from mercer.ensembles import combining
 from mercer.ensembles.base import Array
 from mercer.ensembles.combining import Posterior
-from mercer.ensembles.sampled import SampledEnsemble, targets_of
+from mercer.ensembles.sampled import SampledEnsemble, WeighedSum, targets_of
 from mercer.errors import InvalidInput
 from mercer.gram import Gram, KernelColumns
 from mercer.least_squares import LSSVC
@@ -33,7 +33,7 @@ JITTER = 1e-8
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Committee(SampledEnsemble):
+class Committee(SampledEnsemble, WeighedSum):
     """Members on parts of the data, summed with the weights of least error.
 
     Parameters
@@ -60,6 +60,8 @@ class Committee(SampledEnsemble):
 
     """
 
+    _default = LSSVC
+
     weights: str = "affine"
     summed: str = "values"
     ridge: float = 1e-6
@@ -74,10 +76,6 @@ class Committee(SampledEnsemble):
         "folds": [Interval(Integral, 2, None, closed="left")],
     }
 
-    @property
-    def _base(self) -> Any:
-        return LSSVC() if self.base is None else self.base
-
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Committee":
         """Train on points X and targets y (n,); `sample_weight` (n,) multiplies how often a point counts."""
@@ -89,16 +87,9 @@ class Committee(SampledEnsemble):
             trained = self._train_members(crew, monitor, self.folds)
             F = self._summands(crew.unseen(self.bank_, trained))
             crew.forget()
-        q = len(F)
         self.error_products_ = combining.error_products(F, targets_of(data, self._columns), data.weights)
-        if self.weights in ("equal", "bayesian"):
-            self.weights_ = np.full(q, 1.0 / q)
-        else:
-            best = combining.affine if self.weights == "affine" else combining.convex
-            self.weights_ = best(self.error_products_, self.ridge)
-        found = combining.weighted(F, self.weights_)
-        self.loo_outputs_, self.loo_error_ = found[data.point], self._error(found, data.y, data.weights)
-        self.loo_member_errors_ = np.array([self._error(f, data.y, data.weights) for f in F])
+        self.weights_ = combining.learnt(self.error_products_, self.weights, self.ridge)
+        self._keep_errors(F, data)
         return self
 
     def _refuse_other_posteriors(self) -> None:
@@ -110,11 +101,6 @@ class Committee(SampledEnsemble):
                 'base=LSSVR(bias="none") or LSSVC(bias="none"), sample="disjoint"'
             )
 
-    @property
-    def support_models_(self) -> int:
-        """Members whose weight is not zero."""
-        return int(np.count_nonzero(self.weights_))
-
     def _state(self) -> State:
         estimates: State = {
             "error_products_": Values(("members", "members")),
@@ -125,9 +111,6 @@ class Committee(SampledEnsemble):
         return {**super()._state(), "weights_": Values(("members",)), **estimates}
 
     # Prediction ------------------------------------------------------------------------------------------------
-
-    def _summands(self, F: Array) -> Array:
-        return combining.decisions(F) if self.summed == "decisions" and self._classify else F
 
     def _combine(self, F: Array) -> Array:
         return combining.weighted(self._summands(F), self.weights_)

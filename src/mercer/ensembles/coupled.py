@@ -27,7 +27,7 @@ from mercer.ensembles import combining, sampling
 from mercer.ensembles.base import Array, Data, Ensemble, Index
 from mercer.ensembles.committee import WEIGHTS
 from mercer.ensembles.coupled_members import Member, member_of
-from mercer.ensembles.sampled import targets_of
+from mercer.ensembles.sampled import WeighedSum, targets_of
 from mercer.ensembles.views import resolved
 from mercer.errors import Advice, BudgetTooSmall, InvalidInput
 from mercer.gram import KernelColumns, size
@@ -72,7 +72,7 @@ class Together:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CoupledEnsemble(Ensemble):
+class CoupledEnsemble(WeighedSum):
     """Least-squares members on disjoint parts that agree with their neighbours on points without targets.
 
     Parameters
@@ -120,6 +120,8 @@ class CoupledEnsemble(Ensemble):
 
     """
 
+    _default = LSSVC
+
     members: int = 8
     nu: float = 1.0
     graph: Any = "ring"
@@ -148,10 +150,6 @@ class CoupledEnsemble(Ensemble):
         "ridge": [Interval(Real, 0.0, None, closed="left")],
         "solver": [StrOptions({"auto", *coupled.SOLVERS})],
     }
-
-    @property
-    def _base(self) -> Any:
-        return LSSVC() if self.base is None else self.base
 
     # Training --------------------------------------------------------------------------------------------------
 
@@ -321,20 +319,12 @@ class CoupledEnsemble(Ensemble):
                 "errors='training', weights='equal' or solver='elimination'"
             )
         left_out = direct and self.errors == "leave_one_out"
-        F = self._summed(self._left_out(data, members, problem, A) if left_out else self._outputs(data.X))
-        q = len(F)
+        F = self._summands(self._left_out(data, members, problem, A) if left_out else self._outputs(data.X))
         S = combining.error_products(F, targets_of(data, self._columns), data.weights)
-        if self.weights == "equal":
-            self.weights_ = np.full(q, 1.0 / q)
-        else:
-            self.weights_ = (combining.affine if self.weights == "affine" else combining.convex)(S, self.ridge)
-        self.loo_outputs_ = self.loo_member_errors_ = None
-        self.loo_error_ = float("nan")
+        self.weights_ = combining.learnt(S, self.weights, self.ridge)
+        self.loo_outputs_, self.loo_member_errors_, self.loo_error_ = None, None, float("nan")
         if left_out:
-            found = combining.weighted(F, self.weights_)
-            self.loo_outputs_ = found[data.point]
-            self.loo_error_ = self._error(found, data.y, data.weights)
-            self.loo_member_errors_ = np.array([self._error(f, data.y, data.weights) for f in F])
+            self._keep_errors(F, data)
 
     def _left_out(self, data: Data, members: list[Member], problem: CoupledMembers, A: Array) -> Array:
         """Outputs (q, n, k) at each point had its target not been known."""
@@ -356,12 +346,6 @@ class CoupledEnsemble(Ensemble):
     def coefficients_(self) -> Array:
         """Coefficients (n, q, k) of the members over the points."""
         return self._coefficients.reshape(len(self._coefficients), len(self.C_), -1)
-
-    @property
-    def support_models_(self) -> int:
-        """Members whose weight is not zero."""
-        check_is_fitted(self)
-        return int(np.count_nonzero(self.weights_))
 
     def _state(self) -> State:
         return {
@@ -396,11 +380,8 @@ class CoupledEnsemble(Ensemble):
             outputs += columns.expand(X, [slice(0, len(used))], [self.coefficients_[used, j]])
         return np.stack(outputs)
 
-    def _summed(self, F: Array) -> Array:
-        return combining.decisions(F) if self.summed == "decisions" and self._classify else F
-
     def _combined(self, X: Any) -> Array:
-        return combining.weighted(self._summed(self._outputs(X)), self.weights_)
+        return combining.weighted(self._summands(self._outputs(X)), self.weights_)
 
 
 def _bytes(members: list[Member], places: int) -> int:

@@ -60,6 +60,9 @@ class MixtureOfExperts(BankedEnsemble):
 
     """
 
+    _default = LSSVC
+    _above = "gate_"
+
     experts: int = 4
     gate: Any = None
     rounds: int = 10
@@ -74,10 +77,6 @@ class MixtureOfExperts(BankedEnsemble):
         "slack": [Interval(Real, 0.0, None, closed="left")],
         "folds": [Interval(Integral, 2, None, closed="left")],
     }
-
-    @property
-    def _base(self) -> Any:
-        return LSSVC() if self.base is None else self.base
 
     @property
     def _gate(self) -> Any:
@@ -115,10 +114,6 @@ class MixtureOfExperts(BankedEnsemble):
         self.parts_, self.errors_, self.ended_ = found.part[data.point], np.array(found.errors), found.stopped
         self.loo_error_ = found.errors[-1]
         self._conclude("interrupted" if found.stopped == "interrupted" else None)
-
-    def _parts(self) -> list[Any]:
-        gate = getattr(self, "gate_", None)
-        return super()._parts() + ([gate] if hasattr(gate, "objective_") else [])
 
     def _state(self) -> State:
         ended = Word(("rounds", "settled", "worse", "interrupted"))

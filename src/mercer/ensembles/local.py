@@ -10,6 +10,7 @@ own, are those of `mercer.ensembles.cells`.
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from mercer import threads
 from mercer.ensembles.base import Array, Data, Ensemble, Index, outputs_of
 from mercer.ensembles.cells import RULES, Cells, CellTree, grow
-from mercer.ensembles.members import Job, Progress
+from mercer.ensembles.members import Job, run_jobs
 from mercer.errors import Advice, InvalidInput
 from mercer.machine.arguments import take
 from mercer.machine.callbacks import watching
@@ -66,6 +67,8 @@ class LocalMachines(Ensemble):
 
     """
 
+    _default = partial(TunedSVC, n_C=6, n_sigma=6, folds=3, search_tol=0.1)
+
     size: int = 2000
     overlap: float = 0.5
     partition: str = "projections"
@@ -78,10 +81,6 @@ class LocalMachines(Ensemble):
         "partition": [StrOptions(set(RULES))],
         "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
     }
-
-    @property
-    def _base(self) -> Any:
-        return TunedSVC(n_C=6, n_sigma=6, folds=3, search_tol=0.1) if self.base is None else self.base
 
     # Training --------------------------------------------------------------------------------------------------
 
@@ -122,13 +121,9 @@ class LocalMachines(Ensemble):
             weights = None if data.weights is None else data.weights[rows[j]]
             return Job(self._first, take(data.X, rows[j]), data.y[rows[j]], weights, self._columns, None, False)
 
-        progress = Progress(monitor)
         with warnings.catch_warnings(), threads.one_blas_thread():
             warnings.simplefilter("ignore", Advice)  # said once for all cells, below
-            if self.executor is None:
-                found = threads.run(lambda j: job(j).run(), [(j,) for j in todo], go_on=progress)
-            else:
-                found = threads.run(Job.run, [(job(j),) for j in todo], executor=self.executor, go_on=progress)
+            found = run_jobs(job, todo, self.executor, monitor)
         for j, trained in zip(todo, found):
             machines[j] = trained.machine
         _advise([one.machine for one in found])

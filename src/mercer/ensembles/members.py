@@ -5,7 +5,7 @@ say little about new ones; what it would say had it not seen the point comes fro
 free, which is for least squares, and from folds of the member's sample elsewhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -82,10 +82,6 @@ class Job(NamedTuple):
 
 def _fit(base: Any, points: Any, y: NDArray[Any], weights: Array | None) -> Any:
     return clone(base).fit(points, y) if weights is None else clone(base).fit(points, y, sample_weight=weights)
-
-
-def _run(job: Job) -> Trained:
-    return job.run()
 
 
 class Members:
@@ -203,22 +199,17 @@ class Crew:
         points may take the place of those it was made with.
         """
         samples = self.samples if samples is None else samples
-        progress = Progress(monitor)
         self.prepare()
 
         def job(member: int) -> Job:
             return self.job(member, folds=folds, sample=samples[member])
 
-        numbers = range(len(samples))
-        if self._executor is None:
-            found = threads.run(lambda member: job(member).run(), [(j,) for j in numbers], go_on=progress)
-        else:
-            found = threads.run(_run, [(job(j),) for j in numbers], executor=self._executor, go_on=progress)
+        found = run_jobs(job, range(len(samples)), self._executor, monitor)
         return self.members([one.machine for one in found], samples[: len(found)]), found
 
     def run(self, job: Job) -> Any:
         """The machine of one job, trained here or by the executor."""
-        return threads.run(_run, [(job,)], executor=self._executor)[0].machine
+        return threads.run(Job.run, [(job,)], executor=self._executor)[0].machine
 
     def prepare(self) -> None:
         """Compute what is shared, before the threads part."""
@@ -256,6 +247,16 @@ class Crew:
         """Let shared kernel values go."""
         if isinstance(self.view, SharedMatrix):
             self.view.forget()
+
+
+def run_jobs(
+    job: Callable[[int], Job], numbers: Sequence[int], executor: Executor | None, monitor: Monitor
+) -> list[Trained]:
+    """What the jobs of these numbers give, until the monitor asks to stop; each is stated when its turn has come."""
+    progress = Progress(monitor)
+    if executor is None:
+        return threads.run(lambda number: job(number).run(), [(j,) for j in numbers], go_on=progress)
+    return threads.run(Job.run, [(job(j),) for j in numbers], executor=executor, go_on=progress)
 
 
 class Progress:

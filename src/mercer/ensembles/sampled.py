@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.ensembles import sampling
+from mercer.ensembles import combining, sampling
 from mercer.ensembles.base import Array, Data, Ensemble
 from mercer.ensembles.members import Crew, Trained
 from mercer.ensembles.sampling import Sample
@@ -25,9 +25,13 @@ SAMPLES = ("bootstrap", "subsample", "committee", "disjoint")
 class BankedEnsemble(Ensemble):
     """An ensemble whose members are a bank, `bank_`, and whose outputs are a function of theirs."""
 
+    _above: ClassVar[str] = ""
+    """The attribute that holds a machine above the members, where there is one."""
+
     def _parts(self) -> list[Any]:
         check_is_fitted(self)
-        return list(self.bank_.machines)
+        above = getattr(self, self._above, None) if self._above else None
+        return [*self.bank_.machines, *([above] if hasattr(above, "objective_") else [])]
 
     def _conclude(self, ended: str | None = None) -> None:
         """Kernel and outcome of all parts together; `ended` says what cut the training short."""
@@ -142,6 +146,29 @@ class SampledEnsemble(BankedEnsemble):
         self.coverage_ = sampling.coverage(self.bank_.samples, crew.data.n)
         self._conclude(monitor.stopped)
         return trained
+
+
+class WeighedSum(Ensemble):
+    """An ensemble that sums the outputs or decisions of its members with weights (q,) that may be learnt."""
+
+    summed: str
+    weights_: Array
+
+    @property
+    def support_models_(self) -> int:
+        """Members whose weight is not zero."""
+        check_is_fitted(self)
+        return int(np.count_nonzero(self.weights_))
+
+    def _summands(self, F: Array) -> Array:
+        return combining.decisions(F) if self.summed == "decisions" and self._classify else F
+
+    def _keep_errors(self, F: Array, data: Data) -> None:
+        """Outputs and errors of the sum, and errors of the members, from outputs F (q, n, k) at points not seen."""
+        found = combining.weighted(F, self.weights_)
+        self.loo_outputs_: Array | None = found[data.point]
+        self.loo_error_ = self._error(found, data.y, data.weights)
+        self.loo_member_errors_: Array | None = np.array([self._error(f, data.y, data.weights) for f in F])
 
 
 def targets_of(data: Data, columns: int) -> NDArray[np.float64]:

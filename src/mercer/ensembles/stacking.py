@@ -44,6 +44,8 @@ class Stacking(SampledEnsemble):
 
     """
 
+    _above = "final_"
+
     final: Any = None
     folds: int = 5
     members: int = 5
@@ -85,10 +87,6 @@ class Stacking(SampledEnsemble):
             self.member_outputs_ = columns[data.point]
             self._conclude(monitor.stopped)
         return self
-
-    def _parts(self) -> list[Any]:
-        final = getattr(self, "final_", None)
-        return super()._parts() + ([final] if hasattr(final, "objective_") else [])
 
     def _state(self) -> State:
         learnt: State = {"scales_": Values(("columns",)), "member_outputs_": Values(("rows", "columns"))}

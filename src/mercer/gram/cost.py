@@ -50,6 +50,8 @@ CALLED = 80
 CALLED_VALUES = 128 * 1024
 # Values copied at a time from a stored matrix.
 COPIED_VALUES = 128 * 1024
+# Up to so many features a value costs about as much as fetching it from memory.
+CHEAP_FEATURES = 48
 # A row of a compressed matrix costs about five times as much per value as a dense one (indices, gather).
 SPARSE_DENSITY = 0.2
 
@@ -213,6 +215,11 @@ def value_operations(task: MatrixTask) -> float:
     """Operations of one kernel value."""
     features = task.d if task.entries is None else task.entries / max(1, task.n if task.symmetric else task.n + task.m)
     return 2.0 * features + FUNCTION_OPERATIONS
+
+
+def worth_keeping(task: MatrixTask) -> bool:
+    """Whether values cost so much more than reading them that rows in use are better kept than computed again."""
+    return not task.fused or task.entries is not None or task.d > CHEAP_FEATURES
 
 
 def smallest_budget(storage: str, task: MatrixTask) -> int:

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.gram import cost
 from mercer.gram.cached import CachedGram
@@ -97,6 +100,12 @@ def finer(operator: Any) -> GramOperator | None:
         return _choose(values, plan.budget - kept, "rows")
     except BudgetTooSmall:
         return None
+
+
+def streamed(operator: GramOperator, index: NDArray[np.intp] | None = None) -> GramOperator:
+    """The matrix of an operator, or of its points at `index`, with every value computed when it is asked for."""
+    engine = operator.engine if index is None else operator.engine.subset(index)
+    return _make(engine, cost.plan("streamed", engine.task(operator.plan().budget)))
 
 
 def _choose(values: Engine, budget: int, access: Any) -> GramOperator:

@@ -84,6 +84,12 @@ class GramOperator(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         """The points for compiled loops that compute rows as they need them; None where that cannot be."""
         return None if self.held_values() is not None else self.engine.rows_on_demand()
 
+    def worth_keeping(self) -> bool:
+        """Whether rows in use are better kept than computed again; never where all values are held."""
+        if self.held_values() is not None or self.factor() is not None:
+            return False
+        return cost.worth_keeping(self.engine.task(self._plan.budget))
+
     # What a kind of storage provides ------------------------------------------------------------------------------
 
     @abstractmethod

@@ -11,7 +11,7 @@ from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.kernels.algebra import Single, any_kernel, definite_kernel
 from mercer.kernels.base import Kernel
 from mercer.kernels.checks import Matrix, Points, column_numbers, whole
-from mercer.kernels.custom import name_of
+from mercer.kernels.custom import callable_on, name_of
 from mercer.kernels.distances import take_columns
 from mercer.kernels.dot_product import Bilinear
 from mercer.kernels.pairs import Pairs, Same
@@ -114,12 +114,10 @@ class Mapped(Single):
 
     kernel: Kernel
     function: Callable[[Any], Any]
-    _checks = {"kernel": partial(definite_kernel, operation="composition with a map", order=1)}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not callable(self.function):
-            raise InvalidInput(f"function must be callable on a set of points, got {self.function!r}")
+    _checks = {
+        "kernel": partial(definite_kernel, operation="composition with a map", order=1),
+        "function": partial(callable_on, points="on a set of points"),
+    }
 
     def __repr__(self) -> str:
         """The expression that builds it where the name of the function is known."""

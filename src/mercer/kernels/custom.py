@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,13 @@ from mercer.kernels.pairs import Pairs, Same
 def name_of(function: Any) -> str:
     """The name under which the source knows a function, for printing."""
     return str(getattr(function, "__qualname__", None) or repr(function))
+
+
+def callable_on(value: Any, name: str, points: str) -> Any:
+    """A function of these points."""
+    if not callable(value):
+        raise InvalidInput(f"{name} must be callable {points}, got {value!r}")
+    return value
 
 
 @dataclass(frozen=True)
@@ -53,10 +61,7 @@ class Custom(Kernel):
     matrix: bool = False
     definite: bool = True
     _traits = frozenset({"objects"})
-
-    def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise InvalidInput(f"function must be callable as k(x, z), got {self.function!r}")
+    _checks = {"function": partial(callable_on, points="as k(x, z)")}
 
     def __repr__(self) -> str:
         """The expression that builds it where the name of the function is known."""
@@ -116,13 +121,8 @@ class Separable(Kernel):
 
     function: Callable[[Any], Any]
     scale: float = 1.0
-    _checks = {"scale": positive}
+    _checks = {"function": partial(callable_on, points="on a set of points"), "scale": positive}
     _traits = frozenset({"objects"})
-
-    def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise InvalidInput(f"function must be callable on a set of points, got {self.function!r}")
-        super().__post_init__()
 
     def __repr__(self) -> str:
         """The expression that builds it where the name of the function is known."""

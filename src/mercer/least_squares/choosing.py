@@ -96,16 +96,9 @@ def by_descent(kernel: Kernel, C: Any, X: Any, task: LeastSquaresTask, monitor: 
     fixed = None if isinstance(C, str) else float(C)
     largest = _limit(len(task.Y), task.resources.memory, matrices=6)
     _advise(len(task.Y), largest)
-    found = search(
-        family_of(kernel, X),
-        task.Y,
-        C=fixed,
-        criterion="gcv" if C == "gcv" else "loo",
-        largest=largest,
-        sample=min(800, largest),
-        monitor=monitor,
-        **task.options,
-    )
+    sizes = {"largest": largest, "sample": min(800, largest)}
+    criterion: Any = "gcv" if C == "gcv" else "loo"
+    found = search(family_of(kernel, X), task.Y, C=fixed, criterion=criterion, monitor=monitor, **sizes, **task.options)
     return Chosen(found.kernel, found.C, found.leave_one_out, found.surface, None)
 
 
@@ -128,16 +121,8 @@ def _by_path(kernel: Kernel, C: Any, X: Any, matrix: Any, task: LeastSquaresTask
     own = matrix is None
     K = Gram(kernel, X, storage="streamed", memory=task.resources.memory).dense() if own else matrix
     values = _values(C, float(np.mean(np.diagonal(K))))
-    path = regularisation_path(
-        K,
-        task.Y,
-        values,
-        criterion=criterion,
-        projected=kernel.conditional_order > 0,
-        overwrite=own,
-        monitor=monitor,
-        **task.options,
-    )
+    how: dict[str, Any] = {"projected": kernel.conditional_order > 0, "overwrite": own, "monitor": monitor}
+    path = regularisation_path(K, task.Y, values, criterion=criterion, **how, **task.options)
     return _from_path(kernel, path, n)
 
 

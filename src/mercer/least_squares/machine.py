@@ -48,6 +48,17 @@ GIVEN = ("precomputed", "function")  # kinds of kernel whose matrix is there fro
 LOST = 1e-2  # a direct solver with a relative gap above this has run out of digits
 
 
+class Stated(NamedTuple):
+    """What is to be solved: the task for a kernel on points, or a given matrix, the kind of bias and the basis."""
+
+    task: choosing.LeastSquaresTask
+    kernel: Kernel
+    points: Any
+    matrix: Any
+    bias: Any
+    columns: Array
+
+
 class Solved(NamedTuple):
     """What was chosen, the solution, why this solver, and the operator it worked on, None where there was none.
 
@@ -120,14 +131,15 @@ class LeastSquaresMachine(KernelMachine):
             self._matrix: Any = matrix
             doubt = None
             self.shape_fit_ = X.shape if hasattr(X, "shape") else (n,)
+            stated = Stated(task, kernel, points, matrix, bias, columns)
             with self._explaining(kernel, points, task):
                 if reduction is None:
-                    found = self._solved(task, kernel, points, matrix, bias, columns, monitor, previous)
+                    found = self._solved(stated, monitor, previous)
                     doubt = self._doubt(found.chosen.kernel, points, task)
                     c, intercept = found.solution.coefficients, np.asarray(found.solution.bias)
                     self._keep(training, X, None, np.ascontiguousarray(c.T), intercept)
                 else:
-                    found = self._train_reduced(task, reduction, kernel, points, bias, columns, monitor, previous)
+                    found = self._train_reduced(stated, reduction, monitor, previous)
                     assert found.machine is not None
                     self._keep_reduced(reduction, training.kept, found.machine, np.asarray(found.solution.bias))
                     self._points = arguments.working_form(X)  # leave-one-out needs them
@@ -170,18 +182,9 @@ class LeastSquaresMachine(KernelMachine):
 
         return definiteness.doubt(kernel, len(border), points, border, task.constant, whole)
 
-    def _solved(
-        self,
-        task: choosing.LeastSquaresTask,
-        kernel: Kernel,
-        points: Any,
-        matrix: Any,
-        bias: Any,
-        columns: Array,
-        monitor: Monitor,
-        previous: Solution | None,
-    ) -> "Solved":
+    def _solved(self, stated: Stated, monitor: Monitor, previous: Solution | None) -> Solved:
         """Parameters, solution and the reason for the solver, for one kernel on all points."""
+        task, kernel, points, matrix, bias, columns = stated
         chosen = choosing.choose(kernel, self.C, points, matrix, task, monitor)
         choice = solving.choose(self.solver, chosen.kernel, points, matrix, C=chosen.C, resources=task.resources)
         problem = LeastSquares(choice.gram, task.Y, chosen.C, task.weights, bias, columns)
@@ -191,37 +194,26 @@ class LeastSquaresMachine(KernelMachine):
         return Solved(chosen, solution, choice.reason, choice.gram)
 
     def _train_reduced(
-        self,
-        task: choosing.LeastSquaresTask,
-        reduction: Reduction,
-        kernel: Kernel,
-        points: Any,
-        bias: Any,
-        columns: Array,
-        monitor: Monitor,
-        previous: Solution | None,
-    ) -> "Solved":
+        self, stated: Stated, reduction: Reduction, monitor: Monitor, previous: Solution | None
+    ) -> Solved:
         """The same for the kernel of a feature map: from features held in memory, or from points read in blocks."""
+        task, kernel, points = stated[:3]
         mapped = reduction.feature_map
         reason = streaming.reason_to_stream(reduction, len(task.Y), self.C, task, self.basis)
         if reason is not None:
-            solution = streaming.solve(reduction, points, task, float(self.C), bias, self.tol, monitor)
+            solution = streaming.solve(reduction, points, task, float(self.C), stated.bias, self.tol, monitor)
             machine = Machine(reduction.points, solution.coefficients, np.zeros(task.Y.shape[1]))
             found = Solved(choosing.Chosen(kernel, float(self.C), None, (), None), solution, reason, None)
         else:
             Z = np.asarray(mapped.features(points))
-            found = self._solved(task, Linear(), Z, None, bias, columns, monitor, previous)
+            found = self._solved(stated._replace(kernel=Linear(), points=Z, matrix=None), monitor, previous)
             machine = machine_of(mapped, Z.T @ found.solution.coefficients)
         return found._replace(chosen=replace(found.chosen, kernel=kernel), machine=machine)
 
     def _solution(
-        self,
-        problem: LeastSquares,
-        choice: solving.Choice,
-        chosen: choosing.Chosen,
-        monitor: Monitor,
+        self, problem: LeastSquares, choice: solving.Choice, chosen: choosing.Chosen, monitor: Monitor,
         previous: Solution | None,
-    ) -> Solution:
+    ) -> Solution:  # fmt: skip
         """Solve, unless choosing the parameters has left coefficients of rounding accuracy behind."""
         automatic = self.solver == "auto"
         if automatic and chosen.leave_one_out is not None:
@@ -231,17 +223,10 @@ class LeastSquaresMachine(KernelMachine):
                 return solution
         if previous is not None and previous.coefficients.shape != problem.Y.shape:
             previous = None
-        return solving.solve(
-            problem,
-            choice,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            start=previous,
-            monitor=monitor,
-            automatic=automatic,
-        )
+        limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "monitor": monitor}
+        return solving.solve(problem, choice, start=previous, automatic=automatic, **limits)
 
-    def _finish(self, found: "Solved", doubt: str | None, resources: Resources) -> None:
+    def _finish(self, found: Solved, doubt: str | None, resources: Resources) -> None:
         """Store the certificate and what was chosen on the way."""
         chosen, solution = found.chosen, found.solution
         if solution.stopped == "converged" and solution.relative_gap > LOST:

@@ -19,19 +19,9 @@ from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 
 SOLVERS = (
-    "block_conjugate_gradient",
-    "cholesky",
-    "conjugate_gradient",
-    "least_squares_smo",
-    "minres",
-    "multishift",
-    "saddle",
-    "sparse_direct",
-    "spectral",
-    "stationary",
-    "symmlq",
-    "woodbury",
-)
+    "block_conjugate_gradient", "cholesky", "conjugate_gradient", "least_squares_smo", "minres", "multishift", "saddle",
+    "sparse_direct", "spectral", "stationary", "symmlq", "woodbury",
+)  # fmt: skip
 DIRECT = ("cholesky", "saddle", "sparse_direct", "spectral", "woodbury")  # these take no iterations
 
 

@@ -197,7 +197,7 @@ class KernelMachine(KernelEstimator):
         rows = repeated_rows.distinct(X, labels, weights, given=kind == "precomputed")
         kept, weights = (None, None) if rows is None else (rows.first, rows.weights)
         if weights is not None:
-            largest *= float(weights.max())
+            largest *= float(np.sqrt(np.mean(np.square(weights))))  # errors of many coefficients add up like that
         if self.warm_start:
             self._forget_other_rows(kept)
         points = arguments.points_at(kind, X, kept)

@@ -2,11 +2,9 @@
 
 A bank is one machine whose outputs are the columns of a code, the coefficients of all columns on shared points, or one
 machine for each column.  A column that never saw two classes is the number it always answers.
-
-`Write` and `Read` store and give back a machine of any kind; they come from `mercer.models.machines`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,15 +16,13 @@ from mercer.machine.outcome import FitPlan
 from mercer.models.expansion import decode_kernel_and_points, encode_kernel_and_points
 from mercer.models.fields import Draft, Stored, encode
 from mercer.models.point_fields import count
+from mercer.models.state import decode_state
 from mercer.multiclass import Multilabel, OutputCode
 from mercer.multiclass.banks import Bank, CloneBank
-from mercer.multiclass.codes import Code
+from mercer.multiclass.codes import Audit, Code
 from mercer.multiclass.least_squares_bank import LinearBank, SubsystemBank
 from mercer.multiclass.support_vector_bank import CodedSVC, SupportVectorBank
 from mercer.svm import SVC
-
-Write = Callable[[Draft, Any], None]
-Read = Callable[[Stored, Sequence[type]], Any]
 
 BANKS = {kind.__name__: kind for kind in (LinearBank, SupportVectorBank, SubsystemBank, CloneBank)}
 
@@ -34,22 +30,31 @@ BANKS = {kind.__name__: kind for kind in (LinearBank, SupportVectorBank, Subsyst
 # The bank of a code ------------------------------------------------------------------------------------------------
 
 
-def encode_bank(draft: Draft, bank: Bank, write: Write) -> None:
-    """Store the machines of a code."""
+def encode_code(draft: Draft, machine: OutputCode) -> None:
+    """Store the machines of a code, and what is known of it."""
+    bank = machine.bank_
+    draft.record("audit", machine.audit_)
     draft.facts["bank"] = type(bank).__name__
     if isinstance(bank, (LinearBank, SupportVectorBank)):
-        write(draft.part("inner"), bank.machine)
+        draft.machine("inner", bank.machine)
     elif isinstance(bank, SubsystemBank):
         _encode_subsystems(draft, bank)
     elif isinstance(bank, CloneBank):
-        encode_columns(draft, bank.machines, write)
+        encode_columns(draft, bank.machines)
         draft.facts["members"] = [bank._pairwise and where is not None for where in bank._members]
         for column, where in enumerate(bank._members):
             if draft.facts["members"][column]:
                 draft.tensor(f"members {column}", np.asarray(where, dtype=np.int64))
 
 
-def decode_bank(stored: Stored, machine: OutputCode, features: int | None, read: Read) -> Bank:
+def decode_code(stored: Stored, machine: OutputCode) -> None:
+    """Set the code and its machines."""
+    decode_state(stored, machine, {})
+    machine.audit_, machine.loss_ = stored.record("audit", Audit), machine._decoding_loss()
+    machine.bank_ = _decode_bank(stored, machine, features_of(machine))
+
+
+def _decode_bank(stored: Stored, machine: OutputCode, features: int | None) -> Bank:
     """The machines of a code whose owner has its parameters and its code."""
     base, code = machine._base, machine.code_
     pairwise = bool(get_tags(base).input_tags.pairwise)
@@ -62,9 +67,9 @@ def decode_bank(stored: Stored, machine: OutputCode, features: int | None, read:
         features = len(kept)
     kind = BANKS[stored.text("bank", tuple(BANKS))]
     if kind is SupportVectorBank and isinstance(base, SVC):
-        return _shared_vectors(read(stored.part("inner"), (SVC, CodedSVC)), code, base, features)
+        return _shared_vectors(stored.machine("inner", (SVC, CodedSVC)), code, base, features)
     if kind is LinearBank and isinstance(base, LSSVC):
-        found = read(stored.part("inner"), (LSSVC,))
+        found = stored.machine("inner", (LSSVC,))
         refuse_other_points(found, base, features)
         if len(found.classes_) != len(code) or not code.all():
             raise ModelFileError(f"its machines are not those of a code of {code.shape[1]} columns")
@@ -81,7 +86,7 @@ def decode_bank(stored: Stored, machine: OutputCode, features: int | None, read:
         for column, side in enumerate(sides)
     ]
     widths = [features if where is None else len(where) for where in members]
-    return CloneBank(decode_columns(stored, base, widths, read), members, pairwise)
+    return CloneBank(decode_columns(stored, base, widths), members, pairwise)
 
 
 def _shared_vectors(machine: SVC, code: Code, base: SVC, features: int | None) -> SupportVectorBank:
@@ -132,22 +137,22 @@ def _decode_subsystems(stored: Stored, base: LSSVC, code: Code, features: int | 
 # One machine for each column ---------------------------------------------------------------------------------------
 
 
-def encode_columns(draft: Draft, machines: Sequence[Any], write: Write) -> None:
+def encode_columns(draft: Draft, machines: Sequence[Any]) -> None:
     """Store the machine of every column, or the number it always answers."""
     draft.facts["columns"] = [machine if isinstance(machine, float) else None for machine in machines]
     for column, machine in enumerate(machines):
         if not isinstance(machine, float):
-            write(draft.part(f"column {column}"), machine)
+            draft.machine(f"column {column}", machine)
 
 
-def decode_columns(stored: Stored, base: Any, widths: Sequence[int | None], read: Read) -> list[Any]:
+def decode_columns(stored: Stored, base: Any, widths: Sequence[int | None]) -> list[Any]:
     """The machines, all like `base`, for points of these widths, or the numbers."""
     answers = stored.entries("columns")
     if len(answers) != len(widths) or not all(answer in (None, -1.0, 0.0, 1.0) for answer in answers):
         raise ModelFileError(f"its columns are not {len(widths)} machines and signs")
     machines = []
     for column, (answer, width) in enumerate(zip(answers, widths)):
-        machine = float(answer) if answer is not None else read(stored.part(f"column {column}"), (type(base),))
+        machine = float(answer) if answer is not None else stored.machine(f"column {column}", (type(base),))
         if not isinstance(machine, float):
             refuse_other_points(machine, base, width)
             if not hasattr(machine, "decision_function") or len(getattr(machine, "classes_", "+-")) != 2:
@@ -156,10 +161,15 @@ def decode_columns(stored: Stored, base: Any, widths: Sequence[int | None], read
     return machines
 
 
+def features_of(machine: Any) -> int | None:
+    """How many features a machine takes, None where it takes objects."""
+    return getattr(machine, "n_features_in_", None)
+
+
 def refuse_other_points(machine: Any, base: Any, features: int | None) -> None:
     """A machine inside another must take the points that the outer one passes on."""
     given = get_tags(base).input_tags.pairwise
-    if getattr(machine, "n_features_in_", None) != features or get_tags(machine).input_tags.pairwise != given:
+    if features_of(machine) != features or get_tags(machine).input_tags.pairwise != given:
         raise ModelFileError(f"the {type(machine).__name__} inside it takes other points than it")
     if getattr(machine, "_kind", None) is not None and (machine._kind == "precomputed") != given:
         raise ModelFileError(f"the {type(machine).__name__} inside it takes other points than it")
@@ -168,23 +178,29 @@ def refuse_other_points(machine: Any, base: Any, features: int | None) -> None:
 # Several labels ----------------------------------------------------------------------------------------------------
 
 
-def encode_labels_machines(draft: Draft, machine: Multilabel, write: Write) -> None:
+def encode_labels_machines(draft: Draft, machine: Multilabel) -> None:
     """Store the machine that all labels share, or one for each."""
     draft.facts["shared"] = machine._shared is not None
     if machine._shared is not None:
-        write(draft.part("inner"), machine._shared)
+        draft.machine("inner", machine._shared)
     else:
-        encode_columns(draft, machine.machines_ or [], write)
+        encode_columns(draft, machine.machines_ or [])
 
 
-def decode_labels_machines(stored: Stored, machine: Multilabel, features: int | None, read: Read) -> None:
-    """Set the machines, and how many labels there are."""
+def decode_labels_machines(stored: Stored, machine: Multilabel) -> None:
+    """Set the machines, and what is known of the labels."""
+    features = features_of(machine)
+    decode_state(stored, machine, {})
     machine.machines_ = machine._shared = None
     if stored.flag("shared"):
-        machine._shared = read(stored.part("inner"), (LSSVR, CodedSVC))
+        machine._shared = stored.machine("inner", (LSSVR, CodedSVC))
         refuse_other_points(machine._shared, machine._base, features)
         machine.n_labels_ = len(machine._shared._intercept_)
     else:
         machine.n_labels_ = len(stored.entries("columns"))
-        machine.machines_ = decode_columns(stored, machine._base, [features] * machine.n_labels_, read)
-    machine.classes_ = [np.array([0, 1])] * machine.n_labels_
+        machine.machines_ = decode_columns(stored, machine._base, [features] * machine.n_labels_)
+    k, columns = len(machine.classes_), machine.n_labels_
+    if k != max(2, columns) or (k == 2 and columns == 2 and not machine.multilabel_):
+        raise ModelFileError(f"its {columns} columns are not those of {k} classes")
+    if machine.multilabel_ and not np.array_equal(machine.classes_, np.arange(k)):
+        raise ModelFileError("its labels are not the numbers of columns")

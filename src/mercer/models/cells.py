@@ -6,30 +6,30 @@ import numpy as np
 
 from mercer.ensembles import LocalMachines
 from mercer.errors import ModelFileError
-from mercer.models.banks import Read, Write, refuse_other_points
+from mercer.models.banks import features_of, refuse_other_points
 from mercer.models.fields import Draft, Stored
 from mercer.models.state import decode_state
 
 
-def encode_cells(draft: Draft, ensemble: LocalMachines, write: Write) -> None:
+def encode_cells(draft: Draft, ensemble: LocalMachines) -> None:
     """Store the machine of every cell, or what it always answers."""
     constants = [isinstance(machine, float) for machine in ensemble.machines_]
     draft.facts["constant cells"] = constants
     draft.tensor("constants", np.array([machine for machine in ensemble.machines_ if isinstance(machine, float)]))
     for number, machine in enumerate(ensemble.machines_):
         if not constants[number]:
-            write(draft.part(f"cell {number}"), machine)
+            draft.machine(f"cell {number}", machine)
 
 
-def decode_cells(stored: Stored, ensemble: LocalMachines, features: int | None, read: Read) -> None:
+def decode_cells(stored: Stored, ensemble: LocalMachines) -> None:
     """Set the tree and the machines of local machines that have their parameters."""
     constant = stored.entries("constant cells")
     cells = len(constant)
-    decode_state(stored, ensemble, {"features": features or 0, "cells": cells})
+    decode_state(stored, ensemble, {"features": features_of(ensemble) or 0, "cells": cells})
     _refuse_no_tree(ensemble.children_, cells)
     answers = iter(stored.tensor("constants", np.float64, (sum(flag is True for flag in constant),)).tolist())
     ensemble.machines_ = [
-        next(answers) if flag is True else _machine(stored.part(f"cell {number}"), ensemble, features, read)
+        next(answers) if flag is True else _machine(stored, f"cell {number}", ensemble)
         for number, flag in enumerate(constant)
     ]
     if ensemble._classify:
@@ -40,9 +40,9 @@ def decode_cells(stored: Stored, ensemble: LocalMachines, features: int | None, 
     ensemble._conclude()
 
 
-def _machine(stored: Stored, ensemble: LocalMachines, features: int | None, read: Read) -> Any:
-    machine = read(stored, (type(ensemble._first),))
-    refuse_other_points(machine, ensemble._first, features)
+def _machine(stored: Stored, name: str, ensemble: LocalMachines) -> Any:
+    machine = stored.machine(name, (type(ensemble._first),))
+    refuse_other_points(machine, ensemble._first, features_of(ensemble))
     if ensemble._classify and not np.isin(machine.classes_, ensemble.classes_).all():
         raise ModelFileError("a cell knows a class that the machine does not")
     return machine

@@ -20,7 +20,7 @@ OUTCOMES = (*get_args(Stopped), "unknown")
 NUMBERS = ("primal", "dual", "gap", "seconds")
 
 
-def encode_certificate(draft: Draft, machine: Any, solutions: bool) -> None:
+def encode_certificate(draft: Draft, machine: Any) -> None:
     """Store the certificate, and the solutions where they are wanted and there."""
     for name in ("objective_", "dual_objective_", "gap_"):
         draft.facts[name] = encode(float(getattr(machine, name)), name)
@@ -36,7 +36,7 @@ def encode_certificate(draft: Draft, machine: Any, solutions: bool) -> None:
     lines = [[float(value) for value in record[:5]] for part in parts for record in part]
     draft.tensor("history", np.array(lines, dtype=np.float64).reshape(-1, 5))
     draft.tensor("history.ends", np.cumsum([len(part) for part in parts], dtype=np.int64))
-    found = getattr(machine, "solution_", None) if solutions else None
+    found = getattr(machine, "solution_", None) if draft.solutions else None
     listed = found if isinstance(found, list) else [] if found is None else [found]
     draft.facts["solutions"] = [_described(draft, f"solution {i}", item) for i, item in enumerate(listed)]
 

@@ -17,7 +17,7 @@ from mercer.ensembles.sampling import Sample, coverage
 from mercer.ensembles.stacking import Stacking
 from mercer.ensembles.views import GivenMatrix, OwnPoints, SharedMatrix, View
 from mercer.errors import ModelFileError
-from mercer.models.banks import Read, Write
+from mercer.models.banks import features_of
 from mercer.models.expansion import decode_kernel_and_points, encode_kernel_and_points
 from mercer.models.fields import Draft, Stored
 from mercer.models.point_fields import count
@@ -27,14 +27,14 @@ from mercer.resources import Resources
 VIEWS: dict[str, type[View]] = {"own points": OwnPoints, "given matrix": GivenMatrix, "shared matrix": SharedMatrix}
 
 
-def encode_members(draft: Draft, ensemble: BankedEnsemble, write: Write) -> None:
+def encode_members(draft: Draft, ensemble: BankedEnsemble) -> None:
     """Store the members, and the machine above them where there is one."""
     bank: Members = ensemble.bank_
     draft.facts["view"] = next(name for name, kind in VIEWS.items() if type(bank.view) is kind)
     draft.facts["points seen"] = len(ensemble.coverage_.seen)
     draft.facts["features seen"] = [sample.features is not None for sample in bank.samples]
     for number, (machine, sample) in enumerate(zip(bank.machines, bank.samples)):
-        write(draft.part(f"member {number}"), machine)
+        draft.machine(f"member {number}", machine)
         draft.tensor(f"rows {number}", sample.rows.astype(np.int64))
         if sample.features is not None:
             draft.tensor(f"features {number}", sample.features.astype(np.int64))
@@ -43,14 +43,13 @@ def encode_members(draft: Draft, ensemble: BankedEnsemble, write: Write) -> None
         encode_kernel_and_points(view, bank.view.kernel, bank.view.points)
         view.facts["precision"], view.facts["storage"] = bank.view.resources.precision, bank.storage
         draft.tensor("used", bank.view.used.astype(np.int64))
-    if isinstance(ensemble, Stacking):
-        write(draft.part("final"), ensemble.final_)
-    if isinstance(ensemble, MixtureOfExperts):
-        write(draft.part("gate"), ensemble.gate_)
+    if ensemble._above:
+        draft.machine(ensemble._above.rstrip("_"), getattr(ensemble, ensemble._above))
 
 
-def decode_members(stored: Stored, ensemble: BankedEnsemble, features: int | None, read: Read) -> None:
+def decode_members(stored: Stored, ensemble: BankedEnsemble) -> None:
     """Set the members of an ensemble that has its parameters."""
+    features = features_of(ensemble)
     kind = VIEWS[stored.text("view", tuple(VIEWS))]
     n = stored.count("points seen")
     some = stored.entries("features seen")
@@ -68,17 +67,17 @@ def decode_members(stored: Stored, ensemble: BankedEnsemble, features: int | Non
     bases = ensemble._bases if isinstance(ensemble._base, (list, tuple)) else [ensemble._base] * len(samples)
     if len(bases) != len(samples):
         raise ModelFileError(f"{len(samples)} members are not made of {len(bases)} machines")
-    machines = [read(stored.part(f"member {number}"), (type(base),)) for number, base in enumerate(bases)]
+    machines = [stored.machine(f"member {number}", (type(base),)) for number, base in enumerate(bases)]
     for machine, sample in zip(machines, samples):
         _refuse_misfit(machine, sample, view, features)
     ensemble.bank_ = Members(machines, samples, view, ensemble._columns, storage)
     ensemble.coverage_ = coverage(samples, n)
     if isinstance(ensemble, Stacking):
-        ensemble.final_ = read(stored.part("final"), (type(ensemble._final),))
-        if getattr(ensemble.final_, "n_features_in_", None) != len(samples) * ensemble._columns:
+        ensemble.final_ = stored.machine("final", (type(ensemble._final),))
+        if features_of(ensemble.final_) != len(samples) * ensemble._columns:
             raise ModelFileError("its second machine does not take the outputs of its members")
     if isinstance(ensemble, MixtureOfExperts):
-        ensemble.gate_ = read(stored.part("gate"), (type(ensemble._gate),))
+        ensemble.gate_ = stored.machine("gate", (type(ensemble._gate),))
         experts = np.asarray(ensemble.gate_.classes_)
         if ensemble.gate_.n_features_in_ != features or not np.array_equal(experts, np.arange(len(samples))):
             raise ModelFileError("its gate does not tell its experts apart")
@@ -127,5 +126,5 @@ def _refuse_misfit(machine: Any, sample: Sample, view: View, features: int | Non
     pairwise = bool(get_tags(machine).input_tags.pairwise)
     kind = getattr(machine, "_kind", None)
     wrong_kind = kind is not None and (kind == "precomputed") != view.given
-    if getattr(machine, "n_features_in_", None) != width or pairwise != view.given or wrong_kind:
+    if features_of(machine) != width or pairwise != view.given or wrong_kind:
         raise ModelFileError(f"the {type(machine).__name__} inside it takes other points than it")

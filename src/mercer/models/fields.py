@@ -28,18 +28,27 @@ LARGEST_POWER = 1024  # of a degree, exponent or order of a kernel: larger ones 
 
 
 class Draft:
-    """Facts (JSON) and tensors of a model that is being written."""
+    """Facts (JSON) and tensors of a model that is being written.
 
-    def __init__(self, tensors: dict[str, NDArray[Any]] | None = None, place: str = "") -> None:
+    write : stores a machine of any kind; solutions : whether the solutions behind a machine are stored too.
+    """
+
+    def __init__(self, write: Callable[["Draft", Any], None], solutions: bool = False) -> None:
         self.facts: dict[str, Any] = {}
-        self.tensors: dict[str, NDArray[Any]] = {} if tensors is None else tensors
-        self._place = place
+        self.tensors: dict[str, NDArray[Any]] = {}
+        self.solutions = solutions
+        self._write, self._place = write, ""
 
     def part(self, name: str) -> "Draft":
-        """A draft inside this one, for a machine that is part of another: its tensors are called name/..."""
-        part = Draft(self.tensors, f"{self._place}{name}/")
+        """A draft inside this one: its tensors are called name/..."""
+        part = Draft(self._write, self.solutions)
+        part.tensors, part._place = self.tensors, f"{self._place}{name}/"
         self.facts[name] = part.facts
         return part
+
+    def machine(self, name: str, machine: Any) -> None:
+        """Store a machine that is part of another."""
+        self._write(self.part(name), machine)
 
     def tensor(self, name: str, values: Any) -> None:
         """Store an array; one in column order is stored as its transpose, because products depend on the order."""
@@ -61,19 +70,18 @@ class Draft:
 
 
 class Stored:
-    """Facts and tensors of a model that is being read."""
+    """Facts and tensors of a model that is being read.
+
+    read : gives back a machine of one of some kinds; model : the user's own class of structured models.
+    """
 
     def __init__(
-        self,
-        facts: Mapping[str, Any],
-        tensors: Mapping[str, NDArray[Any]],
-        place: str = "",
-        unread: set[str] | None = None,
+        self, facts: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]], read: Any = None, model: Any = None
     ) -> None:
         self.facts = dict(facts)
         self.tensors = dict(tensors)
-        self._place = place
-        self._unread = set(tensors) if unread is None else unread
+        self.model = model
+        self._read, self._place, self._unread = read, "", set(tensors)
         self._inside: dict[str, dict[str, NDArray[Any]]] = {}  # by part
         for name, array in tensors.items():
             part, separator, rest = name.partition("/")
@@ -87,7 +95,13 @@ class Stored:
 
     def part(self, name: str) -> "Stored":
         """What `Draft.part` has stored."""
-        return Stored(self.section(name), self._inside.get(name, {}), f"{self._place}{name}/", self._unread)
+        part = Stored(self.section(name), self._inside.get(name, {}), self._read, self.model)
+        part._place, part._unread = f"{self._place}{name}/", self._unread
+        return part
+
+    def machine(self, name: str, kinds: Sequence[type]) -> Any:
+        """The machine, one of `kinds`, that `Draft.machine` has stored."""
+        return self._read(self.part(name), kinds)
 
     # Facts -----------------------------------------------------------------------------------------------------
 

@@ -11,34 +11,27 @@ Machines inside a machine are stored as parts of the file, by the same two funct
 up in `REGISTRY`, its kernel among mercer's kernels, and its parameters pass the checks of `fit`: reading runs no code.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.ensembles import (
-    AdaBoost,
-    Bagging,
-    Committee,
-    CoupledEnsemble,
-    LocalMachines,
-    MixtureOfExperts,
-    Stacking,
-)
+from mercer import ensembles, least_squares, multiclass, online, ordinal, structured, svm, tuned
 from mercer.ensembles.sampled import BankedEnsemble
 from mercer.errors import InvalidInput, ModelFileError
 from mercer.kernels import Kernel
-from mercer.least_squares import LSSVC, LSSVR
 from mercer.least_squares.machine import LeastSquaresMachine
+from mercer.least_squares.narx import NARX
 from mercer.machine.base import KernelEstimator
 from mercer.machine.outcome import MET, common_kernel, common_outcome
 from mercer.models.banks import (
-    decode_bank,
+    decode_code,
     decode_labels_machines,
-    encode_bank,
+    encode_code,
     encode_labels_machines,
+    features_of,
     refuse_other_points,
 )
 from mercer.models.cells import decode_cells, encode_cells
@@ -49,97 +42,49 @@ from mercer.models.expansion import decode_expansion, encode_expansion
 from mercer.models.fields import Draft, Stored, decode, encode
 from mercer.models.least_squares import decode_training, encode_training
 from mercer.models.search import decode_search, encode_search
-from mercer.models.state import decode_state, encode_state
+from mercer.models.state import encode_state
 from mercer.models.structured import decode_structured, encode_structured
-from mercer.multiclass import (
-    BredensteinerBennettSVC,
-    CrammerSingerSVC,
-    KernelLogistic,
-    LeeLinWahbaSVC,
-    Multilabel,
-    OutputCode,
-    WestonWatkinsSVC,
-)
-from mercer.multiclass.codes import Audit
+from mercer.multiclass import Multilabel, OutputCode
 from mercer.multiclass.support_vector_bank import CodedSVC
-from mercer.online import OnlineNovelty, OnlineSVC, OnlineSVR
-from mercer.ordinal import OrdinalSVC, ProportionalOdds, RankSVM
-from mercer.structured import StructuredModel, StructuredPerceptron, StructuredSVM
+from mercer.structured import StructuredModel
 from mercer.structured.base import StructuredMachine
-from mercer.svm import (
-    SVC,
-    SVR,
-    BayesPointMachine,
-    KernelPerceptron,
-    LinearProgrammingSVC,
-    LinearProgrammingSVR,
-    NuSVC,
-    NuSVR,
-    OneClassSVM,
-)
 from mercer.svm.base import SupportVectorMachine
-from mercer.tuned import (
-    TunedLogistic,
-    TunedOrdinalSVC,
-    TunedProportionalOdds,
-    TunedRankSVM,
-    TunedSVC,
-    TunedSVR,
-)
 from mercer.tuned.estimators import TunedClassifier, TunedMachine
 
-MACHINES = (
-    *(SVC, NuSVC, SVR, NuSVR, OneClassSVM, LSSVC, LSSVR),
-    *(CrammerSingerSVC, WestonWatkinsSVC, LeeLinWahbaSVC, BredensteinerBennettSVC, KernelLogistic),
-    *(OutputCode, Multilabel, TunedSVC, TunedLogistic, TunedSVR, OnlineSVC, OnlineSVR, OnlineNovelty),
-    *(RankSVM, OrdinalSVC, ProportionalOdds, TunedRankSVM, TunedOrdinalSVC, TunedProportionalOdds),
-    *(Bagging, Committee, Stacking, AdaBoost, MixtureOfExperts, CoupledEnsemble, LocalMachines),
-    *(StructuredSVM, StructuredPerceptron),
-    *(LinearProgrammingSVC, LinearProgrammingSVR, KernelPerceptron, BayesPointMachine),
-)
-REGISTRY: dict[str, type[Any]] = {kind.__name__: kind for kind in MACHINES}
+ROOMS = (svm, least_squares, multiclass, tuned, online, ordinal, ensembles, structured)
+
+
+def _estimators() -> dict[str, type[Any]]:
+    """The estimators of these rooms but for NARX, a recipe around a machine that may be anything."""
+    named = ((name, getattr(room, name)) for room in ROOMS for name in room.__all__)
+    return {name: kind for name, kind in named if hasattr(kind, "fit") and kind is not NARX}
+
+
+REGISTRY = _estimators()
+MACHINES = tuple(REGISTRY.values())
 
 
 # Writing -----------------------------------------------------------------------------------------------------------
 
 
-def encode_machine(draft: Draft, machine: Any, solution: bool) -> None:
-    """Store a fitted machine, with its solutions where they are wanted."""
-
-    def write(part: Draft, inner: Any) -> None:
-        encode_machine(part, inner, solution)
-
+def encode_machine(draft: Draft, machine: Any) -> None:
+    """Store a fitted machine."""
     draft.facts["machine"] = _name(machine)
     check_is_fitted(machine)
-    features = getattr(machine, "n_features_in_", None)
+    features = features_of(machine)
     draft.facts["n_features_in_"] = None if features is None else int(features)
     draft.facts["named"] = hasattr(machine, "feature_names_in_")
     if draft.facts["named"]:
         draft.texts("feature_names_in_", list(machine.feature_names_in_))
     if isinstance(machine, KernelEstimator):
         encode_expansion(draft, machine)
-        encode_certificate(draft, machine, solution)
+        encode_certificate(draft, machine)
     draft.facts["parameters"] = _encode_parameters(machine)
-    if not isinstance(machine, (Multilabel, TunedMachine)):
+    if not isinstance(machine, TunedMachine):
         encode_state(draft, machine)
-    if isinstance(machine, LeastSquaresMachine):
-        encode_training(draft, machine)
-    elif isinstance(machine, OutputCode):
-        draft.record("audit", machine.audit_)
-        encode_bank(draft, machine.bank_, write)
-    elif isinstance(machine, Multilabel):
-        encode_labels_machines(draft, machine, write)
-    elif isinstance(machine, BankedEnsemble):
-        encode_members(draft, machine, write)
-    elif isinstance(machine, LocalMachines):
-        encode_cells(draft, machine, write)
-    elif isinstance(machine, CoupledEnsemble):
-        encode_coupled(draft, machine, solution)
-    elif isinstance(machine, StructuredMachine):
-        encode_structured(draft, machine, solution)
-    elif isinstance(machine, TunedMachine):
-        encode_search(draft.part("search"), machine.search_, machine.grid_)
-        write(draft.part("best_estimator_"), machine.best_estimator_)
+    for kind, (write, _) in OF_KIND.items():
+        if isinstance(machine, kind):
+            write(draft, machine)
 
 
 def _name(machine: Any) -> str:
@@ -182,8 +127,8 @@ def _described(machine: Any) -> dict[str, Any]:
 # Reading -----------------------------------------------------------------------------------------------------------
 
 
-def decode_machine(stored: Stored, kinds: Sequence[type] = MACHINES, model: type[StructuredModel] | None = None) -> Any:
-    """The machine that `encode_machine` has stored, one of `kinds`; `model` is the user's own class of models."""
+def decode_machine(stored: Stored, kinds: Sequence[type] = MACHINES) -> Any:
+    """The machine that `encode_machine` has stored, one of `kinds`."""
     machine = _built(stored, kinds)
     features = None if stored.fact("n_features_in_") is None else stored.count("n_features_in_")
     if features is not None:
@@ -195,24 +140,9 @@ def decode_machine(stored: Stored, kinds: Sequence[type] = MACHINES, model: type
         decode_certificate(stored, machine)
     if isinstance(machine, SupportVectorMachine):
         machine.fit_status_, machine._previous = int(machine.stopped_ not in (*MET, "unknown")), None
-    elif isinstance(machine, LeastSquaresMachine):
-        decode_training(stored, machine)
-    elif isinstance(machine, OutputCode):
-        decode_state(stored, machine, {})
-        machine.audit_, machine.loss_ = stored.record("audit", Audit), machine._decoding_loss()
-        machine.bank_ = decode_bank(stored, machine, features, decode_machine)
-    elif isinstance(machine, Multilabel):
-        decode_labels_machines(stored, machine, features, decode_machine)
-    elif isinstance(machine, BankedEnsemble):
-        decode_members(stored, machine, features, decode_machine)
-    elif isinstance(machine, LocalMachines):
-        decode_cells(stored, machine, features, decode_machine)
-    elif isinstance(machine, CoupledEnsemble):
-        decode_coupled(stored, machine, features)
-    elif isinstance(machine, StructuredMachine):
-        decode_structured(stored, machine, model)
-    elif isinstance(machine, TunedMachine):
-        _decode_tuned(stored, machine, features)
+    for kind, (_, read) in OF_KIND.items():
+        if isinstance(machine, kind):
+            read(stored, machine)
     if isinstance(machine, (OutputCode, Multilabel)):
         machine.kernel_, machine.stopped_ = common_kernel(machine._parts()), common_outcome(machine._parts())
     return machine
@@ -245,17 +175,36 @@ def _unfitted(described: Any) -> Any:
     return _built(Stored({"parameter": described}, {}).part("parameter"), MACHINES)
 
 
-def _decode_tuned(stored: Stored, machine: TunedMachine, features: int | None) -> None:
+def _encode_tuned(draft: Draft, machine: TunedMachine) -> None:
+    """Store the search and the machine it ended with."""
+    encode_search(draft.part("search"), machine.search_, machine.grid_)
+    draft.machine("best_estimator_", machine.best_estimator_)
+
+
+def _decode_tuned(stored: Stored, machine: TunedMachine) -> None:
     """Set the search and the machine it ended with."""
     machine.search_, machine.grid_ = decode_search(stored.part("search"))
     machine._publish()
-    machine.best_estimator_ = decode_machine(stored.part("best_estimator_"), (machine._final,))
-    refuse_other_points(machine.best_estimator_, machine, features)
+    machine.best_estimator_ = stored.machine("best_estimator_", (machine._final,))
+    refuse_other_points(machine.best_estimator_, machine, features_of(machine))
     machine.kernel_ = machine.best_estimator_.kernel
     if not isinstance(machine.kernel_, Kernel):
         raise ModelFileError("its machine has no kernel")
     if isinstance(machine, TunedClassifier):
         machine.classes_ = machine.best_estimator_.classes_
+
+
+# What a kind of machine consists of beside its parameters and its declared state, written and read.
+OF_KIND: dict[type, tuple[Callable[[Draft, Any], None], Callable[[Stored, Any], None]]] = {
+    LeastSquaresMachine: (encode_training, decode_training),
+    OutputCode: (encode_code, decode_code),
+    Multilabel: (encode_labels_machines, decode_labels_machines),
+    BankedEnsemble: (encode_members, decode_members),
+    ensembles.LocalMachines: (encode_cells, decode_cells),
+    ensembles.CoupledEnsemble: (encode_coupled, decode_coupled),
+    StructuredMachine: (encode_structured, decode_structured),
+    TunedMachine: (_encode_tuned, _decode_tuned),
+}
 
 
 def feature_names(stored: Stored, name: str, features: int | None) -> Any:

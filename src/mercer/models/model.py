@@ -27,15 +27,8 @@ from mercer.structured import StructuredModel
 EXTREME = 1e100  # means beyond it and scales below its inverse would make ordinary points infinite
 # What a file can provoke that is not yet a ModelFileError: values that a constructor or NumPy refuses.
 REFUSALS = (
-    MercerError,
-    ValueError,
-    TypeError,
-    ArithmeticError,
-    LookupError,
-    AttributeError,
-    RecursionError,
-    MemoryError,
-)
+    MercerError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError, MemoryError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +86,8 @@ def save(
     standardise = model.standardise if standardise is None else standardise
     names = model.feature_names if feature_names is None else feature_names
     notes = model.notes if notes is None else notes
-    draft = Draft()
-    encode_machine(draft, model.machine, solution)
+    draft = Draft(encode_machine, solution)
+    encode_machine(draft, model.machine)
     _encode_preparation(draft, model.machine, standardise, names)
     draft.facts["notes"] = _plain(notes)
     draft.facts["about"] = {
@@ -124,8 +117,8 @@ def load_model(
 ) -> Model:
     """The machine in a file with all that belongs to it."""
     try:
-        stored = Stored(*container.read(Path(path), limit))
-        machine = decode_machine(stored, model=model)
+        stored = Stored(*container.read(Path(path), limit), decode_machine, model)
+        machine = decode_machine(stored)
         standardise, names = _decode_preparation(stored, machine)
         found = Model(machine, standardise, names, stored.section("notes"), stored.section("about"))
         stored.refuse_rest()

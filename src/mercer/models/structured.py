@@ -17,7 +17,7 @@ from mercer.structured import MODELS, StructuredModel
 from mercer.structured.base import StructuredMachine
 
 
-def encode_structured(draft: Draft, machine: StructuredMachine, solution: bool) -> None:
+def encode_structured(draft: Draft, machine: StructuredMachine) -> None:
     """Store weights, certificate and model."""
     draft.facts["model name"] = machine.model_.name
     part = draft.part("model")
@@ -34,12 +34,12 @@ def encode_structured(draft: Draft, machine: StructuredMachine, solution: bool) 
             part.facts[name] = encode(value, name)
     draft.facts["kinds"] = kinds
     draft.tensor("coef", machine.coef_)
-    encode_certificate(draft, machine, solution)
+    encode_certificate(draft, machine)
 
 
-def decode_structured(stored: Stored, machine: Any, own: type[StructuredModel] | None) -> None:
-    """Set weights, certificate and model; `own` is the class of a model that is not mercer's."""
-    kind = _kind(stored.text("model name"), own)
+def decode_structured(stored: Stored, machine: Any) -> None:
+    """Set weights, certificate and model."""
+    kind = _kind(stored.text("model name"), stored.model)
     try:
         machine.model_ = machine.model = kind.from_state(_state(stored))
         size = machine.model_.size()
@@ -51,7 +51,7 @@ def decode_structured(stored: Stored, machine: Any, own: type[StructuredModel] |
 
 
 def _kind(name: str, own: type[StructuredModel] | None) -> type[StructuredModel]:
-    """The class of a name."""
+    """The class of a name; `own` is that of a model that is not mercer's."""
     if own is not None and own.name == name:
         return own
     if name in MODELS:

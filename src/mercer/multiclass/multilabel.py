@@ -4,6 +4,9 @@ A point of a multiclass problem has one class, and machines compete for it; a po
 number of labels, none included, and each label is decided by its own machine and its own threshold (Rifkin 2002,
 section 4.1).  Nothing is shared but the work: least-squares machines use one factorisation for all labels, support
 vector machines one kernel matrix.
+
+Where each point is known to have exactly one label, y is the vector of these labels: the machines are those of
+one-versus-all, and the label with the largest output is the answer.
 """
 
 from numbers import Integral
@@ -14,14 +17,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
 from sklearn.utils import get_tags
-from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.kernels import Kernel
 from mercer.least_squares import LSSVC, LSSVR
-from mercer.machine.arguments import refuse_flat
+from mercer.machine.arguments import classes_of, refuse_flat
+from mercer.machine.fitted_state import Flag, Labels, State
 from mercer.machine.outcome import MadeOfMachines, common_kernel, common_outcome
 from mercer.multiclass.banks import CloneBank, weights_for
 from mercer.multiclass.support_vector_bank import CodedSVC, shares_matrix
@@ -43,7 +47,10 @@ class Multilabel(MadeOfMachines, MetaEstimatorMixin, ClassifierMixin, BaseEstima
     ----------
     machines_ : the machines, one for each label; a number where a label is always (+1) or never (-1) there; None where
         labels share their work.
-    n_labels_ : their number; classes_ the answers 0 and 1 of each.
+    n_labels_ : the number of columns that are learnt: of y, where it was a matrix; else one for each class, or one for
+        two classes.
+    multilabel_ : whether y was a matrix of 0 and 1; answers have the shape of y.
+    classes_ : the labels: 0, 1, ... for the columns of a matrix, [0, 1] for a single one; else those in y.
     n_features_in_ : number of features, where points have some.
     objective_, dual_objective_, gap_ : the certificate where the base has one, summed over the labels.
     kernel_, solver_, solution_, history_, n_iter_, stopped_, plan_ : as in `OutputCode`.
@@ -70,25 +77,38 @@ class Multilabel(MadeOfMachines, MetaEstimatorMixin, ClassifierMixin, BaseEstima
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = get_tags(self._base).input_tags.sparse
         tags.input_tags.pairwise = get_tags(self._base).input_tags.pairwise
-        tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
-        tags.target_tags.single_output = False
         tags.target_tags.multi_output = True
         return tags
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "Multilabel":
-        """Train on points X and indicators y (n, k): 1 where the point has the label, 0 where it has not."""
+        """Train on points X and labels y: (n, k) of 1 where the point has the label and 0 where it has not, or (n,)."""
         validate_data(self, X, y, skip_check_array=True)
-        signs = 2 * indicators(y) - 1
-        check_consistent_length(X, signs)
+        check_consistent_length(X, y)
         weights = weights_for(self._base, sample_weight, X)
+        signs = self._signs(y, weights)
         self.n_labels_ = signs.shape[1]
-        self.classes_ = [np.array([0, 1])] * self.n_labels_
         with threads.limit(self.n_jobs):
             self._train(X, signs, weights)
         self.kernel_, self.stopped_ = common_kernel(self._parts()), common_outcome(self._parts())
         return self
+
+    def _signs(self, y: Any, weights: Array | None) -> NDArray[np.int64]:
+        """+1 where a point has the label of a column and -1 where not, (n, columns); sets what is known of labels."""
+        found = indicators(y)
+        self.multilabel_ = found is not None
+        if found is not None:
+            self.classes_: NDArray[Any] = np.arange(max(2, found.shape[1]))
+            return 2 * found - 1
+        y = validate_data(self, y=y)
+        check_classification_targets(y)
+        self.classes_, codes = classes_of(y, weights)
+        k = len(self.classes_)
+        return np.where(codes[:, None] == (np.arange(k) if k > 2 else 1), 1, -1)
+
+    def _state(self) -> State:
+        return {"classes_": Labels(), "multilabel_": Flag()}
 
     def _parts(self) -> list[Any]:
         check_is_fitted(self)
@@ -115,7 +135,20 @@ class Multilabel(MadeOfMachines, MetaEstimatorMixin, ClassifierMixin, BaseEstima
             self.machines_ = CloneBank.train(base, code, X, classes, weights, self.n_jobs).machines
 
     def decision_function(self, X: Any) -> Array:
-        """Outputs (n, k), positive where the label is given."""
+        """Outputs (n, n_labels_), positive where the label is given; (n,) for two classes, positive for classes_[1]."""
+        values = self._outputs(X)
+        return values if self.multilabel_ or values.shape[1] > 1 else values[:, 0]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Indicators (n, k), or labels (n,)."""
+        values = self._outputs(X)
+        if self.multilabel_:
+            return (values > 0).astype(np.int64)
+        winners = (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else np.argmax(values, axis=1)
+        return np.asarray(self.classes_[winners])
+
+    def _outputs(self, X: Any) -> Array:
+        """Outputs (n, n_labels_) of the machines."""
         check_is_fitted(self)
         if hasattr(self, "n_features_in_"):
             refuse_flat(X)
@@ -125,25 +158,20 @@ class Multilabel(MadeOfMachines, MetaEstimatorMixin, ClassifierMixin, BaseEstima
             return np.asarray(answer(X), dtype=np.float64).reshape(_num_samples(X), -1)
         return CloneBank(self.machines_ or [], [None] * self.n_labels_, False).outputs(X)
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Indicators (n, k)."""
-        return (self.decision_function(X) > 0).astype(np.int64)
 
-
-def indicators(Y: Any) -> NDArray[np.int64]:
-    """Y (n, k) of 0 and 1, dense or sparse; InvalidInput for anything else, one column of classes above all."""
+def indicators(Y: Any) -> NDArray[np.int64] | None:
+    """Y (n, k) of 0 and 1, dense or sparse; None for one label of any kind for each point, (n,) or a column."""
     dense = Y.toarray() if sp.issparse(Y) else np.asarray(Y)
     if np.iscomplexobj(dense):
-        raise InvalidInput("Complex data not supported: Y must hold 0 and 1 only")
-    if dense.ndim != 2:
-        raise InvalidInput(
-            "Only binary classification is supported, one column for each label: Y must be a matrix (n, labels) of 0 "
-            f"and 1, got {type_of_target(dense)} targets of shape {dense.shape}: one class for each point is a "
-            "multiclass problem, for OutputCode"
-        )
-    if dense.dtype.kind not in "biuf" or not np.isin(dense, (0, 1)).all():
-        raise InvalidInput("Unknown label type: Y must hold 0 and 1 only, 1 where the point has the label")
-    return dense.astype(np.int64)
+        raise InvalidInput("Complex data not supported: y must hold labels, or 0 and 1 in several columns")
+    if dense.ndim == 2 and dense.dtype.kind in "biuf" and np.isin(dense, (0, 1)).all():
+        return dense.astype(np.int64)
+    if dense.ndim < 2 or (dense.shape[1] == 1 and not sp.issparse(Y)):
+        return None
+    raise InvalidInput(
+        "Unknown label type: several columns of y must hold 0 and 1 only, 1 where the point has the label of the "
+        "column; where each column has classes of its own, train a classifier for each of them"
+    )
 
 
 def _one_system(base: Any) -> bool:

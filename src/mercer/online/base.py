@@ -3,7 +3,8 @@
     f <- (1 - lambda Lambda_t) f - Lambda_t c'(y_t, f(x_t) + b) k(x_t, .)
 
 (Schoelkopf and Smola 2002, section 10.6.3; `mercer.solvers.online`).  `partial_fit` learns the points it is given after
-all those before; `fit` begins anew and passes over its points `max_iter` times.
+all those before, in their order; `fit` begins anew and passes over its points `max_iter` times, in random order unless
+`shuffle` is false.
 """
 
 import math
@@ -20,10 +21,11 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from mercer.errors import InvalidInput
 from mercer.machine.approximation import EXACT
-from mercer.machine.arguments import kind_of, points_at, refuse_negative, sample_weights, take
+from mercer.machine.arguments import kind_of, points_at, refuse_negative, sample_weights
 from mercer.machine.base import NOT_FINITE, KernelEstimator
 from mercer.machine.fitted_state import Number, State, Values
 from mercer.machine.outcome import FitPlan
+from mercer.online.batch import Batch
 from mercer.resources import Resources, show
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.online import SCHEDULES, Rule, Schedule, Stream
@@ -32,6 +34,7 @@ from mercer.solvers.solution import Solution, Stopped
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 FEWEST_PASSES = 2  # before their losses are compared
 
@@ -45,6 +48,7 @@ class OnlineMachine(KernelEstimator):
     schedule: str = "inverse"
     budget: int | None = 10_000
     max_iter: int = 1
+    shuffle: bool = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelEstimator._parameter_constraints,
@@ -53,6 +57,7 @@ class OnlineMachine(KernelEstimator):
         "schedule": [StrOptions(set(SCHEDULES))],
         "budget": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
+        "shuffle": ["boolean"],
     }
 
     _supervised: ClassVar[bool] = True
@@ -81,39 +86,52 @@ class OnlineMachine(KernelEstimator):
     # Training ------------------------------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Begin anew, unless `warm_start`, and pass over the points; from the second pass on in random order."""
+        """Begin anew, unless `warm_start`, and pass over the points."""
         if not self.warm_start:
             for name in ("_stream", "support_", "shape_fit_"):
                 if name in vars(self):
                     delattr(self, name)
         X, y, weights = self._checked_stream(X, y, sample_weight)
-        if self._fresh:
-            self._begin(X, y, weights, None)
-        targets, weights = self._coded(y, weights)
+        batch, targets, lengths = self._stated(X, y, weights)
         stream = self._learner()
         random = check_random_state(self.random_state)
         with self._watched(X, y) as monitor:
-            order, last, passes = None, math.inf, 0
+            last, passes = math.inf, 0
             while True:
                 stream.count_anew()  # in a later pass the points are known
-                points, y, w = X, targets, weights
-                if order is not None:
-                    points, y, w = take(X, order), targets[:, order], weights[order]
-                if not stream.learn(points, y, w, monitor):
+                order = None if batch is None else batch.order(random)
+                if not stream.learn(X, targets, lengths, monitor, order):
                     return self._keep_stream(X, monitor, monitor.stopped or "interrupted")
                 passes += 1
                 loss = stream.mean_loss
                 settled = passes >= FEWEST_PASSES and not loss < last - self.tol * abs(last)
                 if passes == self.max_iter or (self.max_iter < 0 and settled):
-                    break
-                order, last = random.permutation(len(weights)), loss
-            return self._keep_stream(X, monitor, "seen")
+                    return self._keep_stream(X, monitor, "seen")
+                last = loss
+
+    def _stated(self, X: Any, y: Any, weights: Vector) -> tuple[Batch | None, Matrix, Vector]:
+        """The distinct points where they are shuffled, targets (k, n), and the lengths (n,) of their steps."""
+        fresh = self._fresh
+        kept = np.flatnonzero(weights)
+        if fresh:
+            self._first(None if y is None else np.asarray(y)[kept], None)
+        if not self.shuffle:
+            if fresh:
+                self._begin(X, kept, weights[kept])
+            return None, *self._coded(y, weights)
+        targets, costs = self._coded(y, np.sign(weights))
+        batch = Batch.of(X, targets.T if self._supervised else None, weights)
+        if fresh:
+            self._begin(X, batch.rows, batch.weights)
+        return batch, targets, costs * batch.lengths(len(weights))
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         """Learn the points X after all those before."""
         X, y, weights = self._checked_stream(X, y, sample_weight)
         if self._fresh:
-            self._begin(X, y, weights, classes)
+            kept = np.flatnonzero(weights)
+            self._first(None if y is None else np.asarray(y)[kept], classes)
+            self._begin(X, kept, weights[kept])
         targets, weights = self._coded(y, weights)
         with self._watched(X, y) as monitor:
             ended = self._learner().learn(X, targets, weights, monitor)
@@ -148,11 +166,8 @@ class OnlineMachine(KernelEstimator):
         refuse_negative(weights)
         return X, y, weights
 
-    def _begin(self, X: Any, y: Any, weights: Vector, classes: Any) -> None:
-        """Settle kernel, classes and sizes by the first points."""
-        kept = np.flatnonzero(weights)
-        self._first(None if y is None else np.asarray(y)[kept], classes)
-        counted = weights[kept]
+    def _begin(self, X: Any, kept: Index, counted: Vector) -> None:
+        """Settle kernel and sizes by the rows `kept` of the first points, of weights `counted`."""
         alike = len(counted) == 0 or counted.min() == counted.max()
         self.kernel_ = self._resolved(self._kind, points_at(self._kind, X, kept), None if alike else counted)
         self._stream: Stream = self._made(1 if isinstance(X, list) else X.shape[1])

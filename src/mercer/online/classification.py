@@ -39,21 +39,23 @@ class OnlineSVC(ClassifierMixin, OnlineMachine):  # type: ignore[misc]  # scikit
         rate / (1 + lambda rate t).  regularisation * rate must stay below 1.  A constant rate follows a drift.
     budget : newest terms that are kept; None is as many as `memory` holds.
     bias : "free" (outside the norm) or "none".
-    class_weight : dict of the weights of classes; those not named weigh one.
+    class_weight : dict of the weights of classes, which multiply the steps of their points; those not named weigh one.
     kernel, degree, gamma, coef0 : as in `SVC`; gamma = "scale" and widths by the median follow the first points.
-    max_iter : passes of `fit` over its points, -1 until a pass lowers the mean loss by less than `tol` of itself; from
-        the second pass on points come in random order.
+    max_iter : passes of `fit` over its points, -1 until a pass lowers the mean loss by less than `tol` of itself.
+    shuffle : let every pass of `fit` take its points in an order drawn anew, repeated rows as one point and a point of
+        weight w in about w steps of the pass: weights, copies and the order of the rows make no difference.  Without,
+        all passes keep the order given, and a weight is the length of one step, as in `partial_fit`.
     max_time : seconds after which what was learnt is kept.
     memory : bytes for the terms and the kernel values of a block with them.
     precision : of kernel values; "auto" is float64.
     warm_start : let `fit` go on from what was learnt before.
-    verbose, n_jobs, random_state : as in `SVC`; the seed is that of the order of later passes.
+    verbose, n_jobs, random_state : as in `SVC`; the seed is that of the order of the passes.
 
     Attributes
     ----------
     classes_ : the labels.
     support_, support_vectors_, dual_coef_, intercept_ : the terms that are kept, oldest first: their place in the
-        stream, the points, the coefficients (1 or k, T), the biases.
+        stream (of `fit`: the row, counted on from pass to pass), the points, the coefficients (1 or k, T), the biases.
     rho_ : margins of the loss "nu" (1 or k,).
     progressive_loss_, mistakes_ : mean loss, summed over the machines, and share of wrong labels, of the points of the
         stream (of `fit`: of its last pass) before they were learnt.
@@ -80,7 +82,7 @@ class OnlineSVC(ClassifierMixin, OnlineMachine):  # type: ignore[misc]  # scikit
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineSVC":
-        """Learn the points X (n, d), dense or CSR, and labels y (n,) in their order."""
+        """Learn the points X (n, d), dense or CSR, and labels y (n,), in random order; weights (n,) count copies."""
         return self._fit(X, y, sample_weight)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped

@@ -44,7 +44,7 @@ class OnlineNovelty(OutlierMixin, OnlineMachine):  # type: ignore[misc]  # sciki
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "OnlineNovelty":
-        """Learn the points X (n, d) in their order; y is ignored."""
+        """Learn the points X (n, d), dense or CSR, in random order; y is ignored."""
         return self._fit(X, None, sample_weight)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped

@@ -65,7 +65,7 @@ class OnlineSVR(RegressorMixin, OnlineMachine):  # type: ignore[misc]  # scikit-
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineSVR":
-        """Learn the points X (n, d), dense or CSR, and targets y (n,) in their order."""
+        """Learn the points X (n, d), dense or CSR, and targets y (n,), in random order."""
         return self._fit(X, y, sample_weight)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]  # scikit-learn is untyped

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mercer.arrays import Vector
 from mercer.errors import Infeasible, InvalidInput
 from mercer.losses import Loss
 from mercer.problems.certificate import Certificate, Uncertainty, converged
 from mercer.problems.program import QuadraticProgram
 from mercer.problems.statement import Bias, Costs
 
-Vector = NDArray[np.float64]
 Named = dict[str, float | Vector]
 
 

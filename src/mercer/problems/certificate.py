@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from mercer.arrays import Vector
 
 # A relative gap below this is lost in the rounding of the two objectives.
 ROUNDING = 1e-16

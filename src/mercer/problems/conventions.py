@@ -20,7 +20,6 @@ rho is that of C-SVC at C = 1/rho; the alphas of C-SVC give back nu = sum alpha 
 nu-SVR is the epsilon at which eps-SVR has the same solution, and the alphas give back nu in the same way.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,33 +32,30 @@ class Convention(NamedTuple):
     """How a parameter and C follow from one another for n points; both directions are the same function."""
 
     objective: str
-    convert: Callable[[float, int], float]
+    factor: float | None
+    """Of 1 / (factor value n), or without n; None where the parameter is C itself."""
     counted: bool
     """Whether the number of points matters."""
 
-
-def _same(value: float, n: int) -> float:
-    return value
-
-
-def _over(factor: float, mean: bool) -> Callable[[float, int], float]:
-    """From a value to 1 / (factor value n), which is its own inverse; without n for sums."""
-    return lambda value, n: 1.0 / (factor * value * (n if mean else 1))
+    def convert(self, value: float, n: int) -> float:
+        """From a value to 1 / (factor value n), which is its own inverse."""
+        return value if self.factor is None else 1.0 / (self.factor * value * (n if self.counted else 1))
 
 
 CONVENTIONS = {
-    "C": Convention("C sum loss + 1/2 ||f||^2", _same, False),
-    "lambda": Convention("1/n sum loss + lambda ||f||^2", _over(2.0, True), True),
-    "half lambda": Convention("1/n sum loss + lambda/2 ||f||^2", _over(1.0, True), True),
-    "sum lambda": Convention("sum loss + lambda ||f||^2", _over(2.0, False), False),
-    "alpha": Convention("sum loss + alpha/2 ||f||^2", _over(1.0, False), False),
-    "lambda l": Convention("1/n sum e^2 + lambda ||f||^2, mercer's loss e^2/2", _over(1.0, True), True),
-    "ridge": Convention("sum e^2 + alpha ||f||^2, mercer's loss e^2/2", _over(1.0, False), False),
-    "noise": Convention("(K + s^2 I) c = y, mercer's loss e^2/2", _over(1.0, False), False),
+    "C": Convention("C sum loss + 1/2 ||f||^2", None, False),
+    "lambda": Convention("1/n sum loss + lambda ||f||^2", 2.0, True),
+    "half lambda": Convention("1/n sum loss + lambda/2 ||f||^2", 1.0, True),
+    "sum lambda": Convention("sum loss + lambda ||f||^2", 2.0, False),
+    "alpha": Convention("sum loss + alpha/2 ||f||^2", 1.0, False),
+    "lambda l": Convention("1/n sum e^2 + lambda ||f||^2, mercer's loss e^2/2", 1.0, True),
+    "ridge": Convention("sum e^2 + alpha ||f||^2, mercer's loss e^2/2", 1.0, False),
+    "noise": Convention("(K + s^2 I) c = y, mercer's loss e^2/2", 1.0, False),
 }
 
 
-def _converted(value: float, convention: str, n: int | None) -> float:
+def to_C(value: float, convention: str, n: int | None = None) -> float:
+    """C of a parameter in another convention, by its name in `CONVENTIONS`, for n points."""
     if convention not in CONVENTIONS:
         raise InvalidInput(f"convention={convention!r} is not known; give one of {', '.join(map(repr, CONVENTIONS))}")
     if not value > 0.0:
@@ -70,14 +66,9 @@ def _converted(value: float, convention: str, n: int | None) -> float:
     return found.convert(float(value), 1 if n is None else n)
 
 
-def to_C(value: float, convention: str, n: int | None = None) -> float:
-    """C of a parameter in another convention, by its name in `CONVENTIONS`, for n points."""
-    return _converted(value, convention, n)
-
-
 def from_C(C: float, convention: str, n: int | None = None) -> float:
     """The parameter of another convention that means the same as C."""
-    return _converted(C, convention, n)
+    return to_C(C, convention, n)
 
 
 def C_of_nu(rho: float) -> float:

@@ -28,13 +28,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.problems.certificate import Certificate
-
-Array = NDArray[np.float64]
 
 GRAPHS = ("ring", "chain", "star", "complete")
 EXACT_UP_TO = 3000  # unknowns up to which the smallest eigenvalue of M is computed, and not bounded
@@ -79,7 +77,7 @@ class CoupledMembers:
     nu: float
 
     @cached_property
-    def borders(self) -> NDArray[np.intp]:
+    def borders(self) -> Index:
         """Where the coefficients of each member begin and end in the vector of all, (q + 1,)."""
         return np.cumsum([0, *(K.shape[1] for K in self.values)], dtype=np.intp)
 

@@ -21,14 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, log_ndtr
 
 from mercer import dense
-from mercer.problems.latent import (
-    LatentPoint,
-    LatentProblem,
-    Vector,
-    checked_codes,
-    checked_weights,
-    refuse_missing_ranks,
-)
+from mercer.arrays import Vector
+from mercer.problems.latent import LatentPoint, LatentProblem, checked_codes, checked_weights, refuse_missing_ranks
 from mercer.problems.program import GramLike
 
 Link = Literal["logit", "probit", "cloglog"]

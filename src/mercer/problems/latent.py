@@ -23,11 +23,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercer.arrays import Index, Vector
 from mercer.errors import InvalidInput
 from mercer.problems.program import GramLike
 
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 HingeName = Literal["hinge", "squared_hinge"]
 
 

@@ -28,15 +28,14 @@ bias (Hamers 2004, section 2.6.1).
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.program import GramLike
 from mercer.problems.statement import Bias, checked_bias
-
-Array = NDArray[np.float64]
 
 
 class LeastSquares:

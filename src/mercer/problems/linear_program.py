@@ -15,15 +15,15 @@ delta_i = y_i beta_i this is max sum beta, 0 <= beta <= C.  K is symmetric and n
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mercer.arrays import Vector
 from mercer.errors import InvalidInput
 from mercer.losses import EpsilonInsensitive, Hinge, Loss
 from mercer.problems.certificate import Certificate
 from mercer.problems.program import GramLike, QuadraticProgram
 from mercer.problems.statement import checked_size, labels, positive, vector, weighted
 
-Vector = NDArray[np.float64]
 Norm = Literal["l1", "linf"]
 
 NORMS: tuple[Norm, ...] = ("l1", "linf")

@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mercer.arrays import Vector
 from mercer.errors import Infeasible
 from mercer.losses import Absolute, Perceptron
-from mercer.problems.base import Named, Problem, Vector, only
+from mercer.problems.base import Named, Problem, only
 from mercer.problems.certificate import Certificate
 from mercer.problems.program import GramLike
 from mercer.problems.statement import Costs, basis_columns, checked_size, labels, positive, stated, vector

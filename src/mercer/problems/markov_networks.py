@@ -21,20 +21,20 @@ That is a quadratic programme of nodes k + edges k^2 variables instead of k^T.  
     P - D = sum_i C_i (max_z [h_i(z) + s_i(z)] - the mean of h_i + s_i under m)   >= 0.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.forests import Tree, checked_edges, forest, sweep, with_tables
 from mercer.problems.program import GramLike
+from mercer.problems.structured import example_costs
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.intp]
+Labels = Index
 
 
 class Marginals(NamedTuple):
@@ -75,14 +75,7 @@ class MarkovNetworks:
         self.k = int(self.y.max(initial=-1)) + 1 if k is None else k
         if self.N and not 0 <= self.y.min() <= self.y.max() < self.k:
             raise InvalidInput(f"labels must be numbers from 0 to {self.k - 1}")
-        if not (math.isfinite(C) and C > 0.0):
-            raise InvalidInput(f"C must be a positive number, got {C}")
-        self.C, self.costs = (
-            float(C),
-            C * (np.ones(self.n) if weights is None else np.asarray(weights, dtype=np.float64)),
-        )
-        if self.costs.shape != (self.n,) or not (np.isfinite(self.costs).all() and (self.costs >= 0.0).all()):
-            raise InvalidInput(f"weights must be {self.n} numbers of at least zero, one for each example")
+        self.C, self.costs = float(C), example_costs(C, weights, self.n)
         self.example = np.repeat(np.arange(self.n), counts)
         self.starts = np.concatenate(([0], np.cumsum(counts))).astype(np.intp)
         self.forest = self._forest(checked_edges(self.N, edges), tables)

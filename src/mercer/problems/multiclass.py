@@ -35,15 +35,14 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import GramLike
 from mercer.problems.statement import Bias, checked_bias, checked_size, positive, weighted
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Pairs = Literal["ordered", "unordered"]
 
 WESTON_WATKINS, CRAMMER_SINGER, LEE_LIN_WAHBA = 0, 1, 2
@@ -108,6 +107,8 @@ class MulticlassProblem(ClassProblem):
     """
 
     code: ClassVar[int] = -1
+    customary: ClassVar[float | None] = None
+    """The margin where none is given; None is 1/(k - 1)."""
     one_slack: ClassVar[bool] = False
     """Whether only the largest positive part of a point counts."""
     scale: ClassVar[float] = 1.0
@@ -125,15 +126,13 @@ class MulticlassProblem(ClassProblem):
         margin: float | None = None,
     ) -> None:
         super().__init__(gram, y, C, weights, bias, k=k)
-        self.margin = self._customary_margin() if margin is None else positive("margin", margin)
+        usual = 1.0 / (self.k - 1) if self.customary is None else self.customary
+        self.margin = usual if margin is None else positive("margin", margin)
 
     @property
     def equivalent(self) -> "MulticlassProblem":
         """The problem that solvers work on."""
         return self
-
-    def _customary_margin(self) -> float:
-        raise NotImplementedError
 
     def arguments(self, f: Array) -> Array:
         """What (n, k) the loss takes the positive part of at outputs f (n, k); minus infinity at the own class."""
@@ -258,9 +257,7 @@ class WestonWatkins(PairedMargins):
 
     name: ClassVar[str] = "Weston-Watkins"
     code: ClassVar[int] = WESTON_WATKINS
-
-    def _customary_margin(self) -> float:
-        return 2.0
+    customary: ClassVar[float | None] = 2.0
 
 
 class CrammerSinger(PairedMargins):
@@ -269,9 +266,7 @@ class CrammerSinger(PairedMargins):
     name: ClassVar[str] = "Crammer-Singer"
     code: ClassVar[int] = CRAMMER_SINGER
     one_slack: ClassVar[bool] = True
-
-    def _customary_margin(self) -> float:
-        return 1.0
+    customary: ClassVar[float | None] = 1.0
 
     @classmethod
     def from_beta(cls, gram: GramLike, y: ArrayLike, beta: float, **options: Any) -> "CrammerSinger":
@@ -310,9 +305,6 @@ class LeeLinWahba(MulticlassProblem):
 
     name: ClassVar[str] = "Lee-Lin-Wahba"
     code: ClassVar[int] = LEE_LIN_WAHBA
-
-    def _customary_margin(self) -> float:
-        return 1.0 / (self.k - 1)
 
     @classmethod
     def from_lambda(cls, gram: GramLike, y: ArrayLike, penalty: float, **options: Any) -> "LeeLinWahba":

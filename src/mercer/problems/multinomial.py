@@ -17,16 +17,15 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.multiclass import ClassProblem
 from mercer.problems.program import GramLike
 from mercer.problems.statement import Bias
-
-Array = NDArray[np.float64]
 
 BIAS_STEPS = 100
 BIAS_ACCURACY = 1e-13

@@ -10,13 +10,12 @@ its certificate true where inference is not exact.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
 from mercer.problems.forests import checked_edges
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.intp]
+Labels = Index
 
 EXACT = 1e-9  # a bound this close to a score, relative to the size of the scores, is reached
 

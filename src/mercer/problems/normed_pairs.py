@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mercer.arrays import Vector
 from mercer.errors import InvalidInput
-from mercer.problems.latent import Vector
 from mercer.problems.program import GramLike
 from mercer.problems.ranking import RankedPairs
 

@@ -22,16 +22,13 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Index, Mask, Vector
 from mercer.errors import Infeasible
 from mercer.losses import interval_conjugate
 from mercer.problems.scale import Tangent, best_scale
 from mercer.problems.thresholds import best_threshold
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Sweeps of exact one-row minimisation over general equality rows; each only lowers the primal value.
 SWEEPS = 20
@@ -140,6 +137,10 @@ class QuadraticProgram:
             f0 = np.asarray(self.gram.dot(coefficients), dtype=np.float64)
         return f0 + self.constant * float(coefficients.sum()) if self.constant else f0
 
+    def plain_values(self, g: Vector, s: Vector) -> Vector:
+        """f0 = K c (n,) from g = K~ c (n,) at variables s (N,), or at their coefficients, whose sum is the same."""
+        return g - self.constant * float(s.sum()) if self.constant else g
+
     def objective(self, s: Vector, f0: Vector | None = None) -> float:
         """Value of the program at s (the machine's dual with opposite sign)."""
         c = self.coefficients(s)
@@ -229,7 +230,7 @@ class QuadraticProgram:
             self.share_ties(q, response)
             return Tangent(t, float(phi.sum()) - float(self.d @ best), -float(at @ response))
 
-        t = best_scale(norm, tangent(1.0), tangent, -self.objective(s, g - self.constant * float(c.sum())))
+        t = best_scale(norm, tangent(1.0), tangent, -self.objective(s, self.plain_values(g, s)))
         if t == 1.0:
             return t, h
         return t, t * h if self.groups is None else self.best_multipliers(t * g)
@@ -386,7 +387,7 @@ def _onto_rows(s: Vector, lower: Vector, upper: Vector, A: Vector, d: Vector) ->
     )
 
 
-def _fitted(A: Vector, e: Vector, where: NDArray[np.bool_]) -> Vector:
+def _fitted(A: Vector, e: Vector, where: Mask) -> Vector:
     """Least-squares h of A'h = e over the variables `where`."""
     if not where.any():
         return np.zeros(A.shape[0])

@@ -11,12 +11,9 @@ f_j > f_i - c: another order of the operations would count a pair in one of them
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Index, Vector
 from mercer.compiled import exact_loop
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @exact_loop

@@ -14,19 +14,18 @@ second derivative of the least over b is, with k_i the curvature of point i at a
     diag(sum of k) - sum over thresholds of  k k' / (1'k).
 """
 
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mercer.arrays import Index, Vector
 from mercer.problems.latent import (
     HingeName,
-    Index,
     LatentPoint,
     LatentProblem,
     Piece,
-    Vector,
     checked_codes,
     checked_weights,
     refuse_missing_ranks,
@@ -92,8 +91,7 @@ class RankThresholds(LatentProblem):
         def slope(b: float) -> float:
             return float((w * s) @ piece.slope(1.0 - s * (values - b)))
 
-        low = _first(corners, lambda b: slope(b) >= -allowed)
-        high = _first(corners, lambda b: slope(b) > allowed)
+        low, high = bisect_left(corners, -allowed, key=slope), bisect_right(corners, allowed, key=slope)
         if low < high:  # the losses are flat between these corners
             return 0.5 * float(corners[low] + corners[high - 1])
         a, b = float(corners[max(low - 1, 0)]), float(corners[min(low, len(corners) - 1)])
@@ -133,15 +131,3 @@ class RankThresholds(LatentProblem):
             points, s = self._terms(first, last)
             total += float(self.w[points] @ piece.value(1.0 - s * (f[points] - b)))
         return total
-
-
-def _first(corners: Vector, holds: Callable[[float], bool]) -> int:
-    """The first of increasing numbers from which on a condition holds, their count where it never does."""
-    low, high = 0, len(corners)
-    while low < high:
-        middle = (low + high) // 2
-        if holds(float(corners[middle])):
-            high = middle
-        else:
-            low = middle + 1
-    return low

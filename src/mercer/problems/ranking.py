@@ -16,17 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercer.arrays import Index, Vector
 from mercer.errors import InvalidInput
-from mercer.problems.latent import (
-    HingeName,
-    Index,
-    LatentPoint,
-    LatentProblem,
-    Piece,
-    Vector,
-    checked_codes,
-    checked_weights,
-)
+from mercer.problems.latent import HingeName, LatentPoint, LatentProblem, Piece, checked_codes, checked_weights
 from mercer.problems.program import GramLike
 from mercer.problems.rank_sweeps import sweep
 

@@ -8,8 +8,9 @@ cold start is returned instead.
 
 import numpy as np
 
+from mercer.arrays import Vector
 from mercer.errors import Infeasible, InvalidInput
-from mercer.problems.base import Problem, Vector
+from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 
 STRIP = 1 << 19  # kernel values computed at a time: the support vectors' own matrix may be larger than any budget

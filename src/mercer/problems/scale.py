@@ -12,6 +12,7 @@ that a kink is met exactly when the tangents on both its sides are known.  Every
 stop at any time.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -29,9 +30,9 @@ class Tangent(NamedTuple):
     value: float
     slope: float
 
-    def at(self, t: float) -> float:
-        """The line at t."""
-        return self.value + self.slope * (t - self.t)
+
+# What is known of the minimum before it lies between two tangents.
+NO_LEFT, NO_RIGHT = Tangent(-math.inf, 0.0, 0.0), Tangent(math.inf, 0.0, 0.0)
 
 
 def best_scale(norm: float, first: Tangent, tangent_at: Callable[[float], Tangent], dual: float) -> float:
@@ -43,9 +44,7 @@ def best_scale(norm: float, first: Tangent, tangent_at: Callable[[float], Tangen
         return 0.5 * norm * line.t**2 + line.value
 
     best, lowest = 1.0, phi(first)
-    left: Tangent | None = None
-    right: Tangent | None = None
-    line = first
+    left, right, line = NO_LEFT, NO_RIGHT, first
     for _ in range(EVALUATIONS):
         slope = norm * line.t + line.slope
         if phi(line) < lowest:
@@ -53,36 +52,32 @@ def best_scale(norm: float, first: Tangent, tangent_at: Callable[[float], Tangen
         if slope == 0.0:
             break
         left, right = (line, right) if slope < 0.0 else (left, line)
-        t, model = _minimiser(norm, left, right)
+        t, model = lowest_of_model(norm, left, right)
         if lowest - model <= ENOUGH * max(lowest - dual, 0.0) or t == line.t:
             break
         line = tangent_at(t)
     return best
 
 
-def _minimiser(norm: float, left: Tangent | None, right: Tangent | None) -> tuple[float, float]:
-    """Where norm t^2 / 2 plus the higher of the lines is smallest, kept near what is known; and a bound on phi."""
+def lowest_of_model(norm: float, left: Tangent, right: Tangent) -> tuple[float, float]:
+    """Where norm t^2 / 2 plus the higher of the lines is smallest, kept near what is known; and a bound on phi.
 
-    def bottom(line: Tangent) -> tuple[float, float]:
-        t = max(0.0, -line.slope / norm)
-        return t, 0.5 * norm * t**2 + line.at(t)
-
-    if right is None:
-        assert left is not None
-        t, value = bottom(left)
-        return min(t, FARTHEST * max(left.t, 1e-3)), value
-    if left is None:
-        t, value = bottom(right)
-        return max(t, right.t / FARTHEST) if t > 0.0 or right.t > 1e-3 else 0.0, value
+    It is written so that it can be compiled into loops over many machines.
+    """
+    left_bottom, right_bottom = max(0.0, -left.slope / norm), max(0.0, -right.slope / norm)
+    left_lowest = 0.5 * norm * left_bottom**2 + left.value + left.slope * (left_bottom - left.t)
+    right_lowest = 0.5 * norm * right_bottom**2 + right.value + right.slope * (right_bottom - right.t)
+    if right.t == math.inf:
+        return min(left_bottom, FARTHEST * max(left.t, 1e-3)), left_lowest
+    if left.t == -math.inf:
+        far = right_bottom > 0.0 or right.t > 1e-3
+        return max(right_bottom, right.t / FARTHEST) if far else 0.0, right_lowest
+    t, value = left_bottom, left_lowest
     if right.slope > left.slope:
-        crossing = (left.at(0.0) - right.at(0.0)) / (right.slope - left.slope)
-        ends = [bottom(left), bottom(right)]
-        if ends[0][0] <= crossing:
-            t, value = ends[0]
-        elif ends[1][0] >= crossing:
-            t, value = ends[1]
-        else:
-            t, value = crossing, 0.5 * norm * crossing**2 + left.at(crossing)
-    else:
-        t, value = bottom(left)
+        apart = left.value - left.slope * left.t - (right.value - right.slope * right.t)
+        crossing = apart / (right.slope - left.slope)
+        if left_bottom > crossing and right_bottom >= crossing:
+            t, value = right_bottom, right_lowest
+        elif left_bottom > crossing:
+            t, value = crossing, 0.5 * norm * crossing**2 + left.value + left.slope * (crossing - left.t)
     return min(max(t, left.t), right.t), value

@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mercer.arrays import Vector
 from mercer.errors import InvalidInput
 from mercer.losses import Loss
 from mercer.problems.program import GramLike, QuadraticProgram
 
-Vector = NDArray[np.float64]
 Bias = Literal["free", "none", "penalised"]
 
 

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
@@ -100,18 +100,24 @@ class Examples(ABC):
         return Sum(v, loss, bounds)
 
 
+def example_costs(C: float, weights: ArrayLike | None, n: int) -> Vector:
+    """C times the weight (n,) of each example, one by default."""
+    if not (math.isfinite(C) and C > 0.0):
+        raise InvalidInput(f"C must be a positive number, got {C}")
+    costs = C * (np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64))
+    if costs.shape != (n,) or not (np.isfinite(costs).all() and (costs >= 0.0).all()):
+        raise InvalidInput(f"weights must be {n} numbers of at least zero, one for each example")
+    return np.asarray(costs)
+
+
 class StructuredProblem:
     """Examples, and the cost C_i (n,) of each."""
 
     def __init__(self, examples: Examples, C: float = 1.0, weights: Vector | None = None) -> None:
-        if not (math.isfinite(C) and C > 0.0):
-            raise InvalidInput(f"C must be a positive number, got {C}")
         self.examples, self.C = examples, float(C)
         self.n, self.size = examples.n, examples.size
         self._fingerprint: Vector | None = None
-        self.costs = np.full(self.n, self.C) if weights is None else self.C * np.asarray(weights, dtype=np.float64)
-        if self.costs.shape != (self.n,) or not (np.isfinite(self.costs).all() and (self.costs >= 0.0).all()):
-            raise InvalidInput(f"weights must be {self.n} numbers of at least zero, one for each example")
+        self.costs = example_costs(self.C, weights, self.n)
 
     def planes(self, w: Vector) -> Sum:
         """The highest planes of all examples at w (size,)."""

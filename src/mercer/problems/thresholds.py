@@ -14,12 +14,12 @@ The same function projects onto a box cut by one equality: sum_j clip(s_j + h, l
 with e = -s and ridge = 1.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from mercer.arrays import Vector
 
 # Two partial sums closer than this share of the whole are taken as equal: a flat stretch, not a crossing.
 FLAT = 1e-13
@@ -70,14 +70,7 @@ def _root_of_slope(e: Vector, lower: Vector, upper: Vector, ridge: Vector, targe
     def slope(h: float) -> float:
         return float(_response(h, e, lower, upper, ridge, starts, ends).sum()) - target
 
-    # First break point at which the slope is no longer negative, by bisection over the sorted breaks.
-    low, high = 0, breaks.size
-    while low < high:
-        middle = (low + high) // 2
-        if slope(float(breaks[middle])) >= 0:
-            high = middle
-        else:
-            low = middle + 1
+    low = bisect_left(breaks, 0.0, key=slope)  # the first break point at which the slope is no longer negative
     left = float(breaks[low - 1]) if low > 0 else -np.inf
     right = float(breaks[low]) if low < breaks.size else np.inf
     active = (starts <= left) & (ends >= right) & (ridge > 0)

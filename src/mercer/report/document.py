@@ -180,7 +180,7 @@ def _of_classes(page: Page, held: HeldOut, classes: Any) -> None:
     page.key.append(Key("accuracy", f"{share.value:.1%}", f"95 %: {share.low:.1%} to {share.high:.1%}; {held.how}"))
     shown = _shown(held, classes)
     tables = [Table("Accuracy on held-out points", rows), _each_class(held, classes, shown)]
-    page.add(Section("error", "Error estimate", [_how(held)], tables), pictures.of_classes(held, classes, shown))
+    page.add(Section("error", "Error estimate", [_how(held)], tables), *pictures.of_classes(held, classes, shown))
 
 
 def _shown(held: HeldOut, classes: Any) -> Any:
@@ -218,7 +218,7 @@ def _of_numbers(page: Page, held: HeldOut) -> None:
         i = found["R2"]
         page.key.append(Key("R2", f"{i.value:.3f}", f"95 %: {i.low:.3f} to {i.high:.3f}; {held.how}"))
     table = Table("Errors on held-out points", rows, ("measure", "value", "95 % interval (bootstrap)"))
-    page.add(Section("error", "Error estimate", [_how(held)], [table]), pictures.of_numbers(held))
+    page.add(Section("error", "Error estimate", [_how(held)], [table]), *pictures.of_numbers(held))
 
 
 def _of_outliers(page: Page, machine: Any, X: Any, X_test: Any, y_test: Any) -> None:
@@ -229,7 +229,7 @@ def _of_outliers(page: Page, machine: Any, X: Any, X_test: Any, y_test: Any) -> 
     if hasattr(inner(machine), "nu"):
         rows.append(("bound on that share, nu", words.number(float(inner(machine).nu))))
     page.key.append(Key("outside the region", f"{share.value:.1%}", "of the training points"))
-    figures: Mapping[str, Picture] = {}
+    figures: list[Picture] = []
     if X_test is not None:
         said = np.asarray(machine.predict(X_test))
         new = wilson(int(np.sum(said < 0)), len(said))
@@ -241,7 +241,7 @@ def _of_outliers(page: Page, machine: Any, X: Any, X_test: Any, y_test: Any) -> 
             rows.append(("test points judged rightly", f"{right.value:.4f} ({right.low:.4f} to {right.high:.4f})"))
             figures = pictures.of_classes(held, np.array([-1, 1]))
     text = "A one-class machine has no errors to count, but the share of points it leaves outside is bounded by nu."
-    page.add(Section("error", "Points inside and outside", [text], [Table("Shares of points", rows)]), figures)
+    page.add(Section("error", "Points inside and outside", [text], [Table("Shares of points", rows)]), *figures)
 
 
 def _certificate(page: Page, machine: Any, X: Any, y: Any) -> None:
@@ -254,17 +254,13 @@ def _certificate(page: Page, machine: Any, X: Any, y: Any) -> None:
     with page.timed("convergence"):
         display = None if np.isnan(found.relative) else ConvergenceDisplay.of(machine, X, y)
     texts = [text for text in words.certificate_text(found) if text]
-    page.add(
-        Section("certificate", "The certificate", texts, [Table("Certificate", words.certificate_rows(found))]),
-        {"convergence": None if display is None else pictures.convergence(display)},
-    )
+    section = Section("certificate", "The certificate", texts, [Table("Certificate", words.certificate_rows(found))])
+    page.add(section, *([] if display is None else [pictures.convergence(display)]))
 
 
 def _choice(page: Page, machine: Any, tuned: Any) -> None:
     candidates = [inner(machine), tuned, machine]
-    found = next(
-        (s for s in map(SurfaceDisplay.of, filter(lambda c: c is not None, candidates)) if s is not None), None
-    )
+    found = next((s for c in candidates if c is not None and (s := SurfaceDisplay.of(c)) is not None), None)
     if found is None or len(found.C) < 2:
         return
     order = np.argsort(-found.values if found.larger_is_better else found.values, kind="stable")
@@ -278,7 +274,7 @@ def _choice(page: Page, machine: Any, tuned: Any) -> None:
     section = Section(
         "choice", "Choice of parameters", words.choice_text(found), [Table(caption, [*rows][:CANDIDATES], headings)]
     )
-    page.add(section, {"surface": pictures.surface(found)})
+    page.add(section, pictures.surface(found))
 
 
 def _points(
@@ -314,7 +310,7 @@ def _points(
                 "from the mean in standard deviations."
             )
             section.tables.append(Table(caption, table.rows, table.headings, wide=True))
-        page.add(section, {"margins": pictures.margins(display)})
+        page.add(section, pictures.margins(display))
 
 
 def _other(page: Page, machine: Any, other: Any, X: Any, y: Any, X_test: Any, y_test: Any) -> None:
@@ -326,7 +322,7 @@ def _other(page: Page, machine: Any, other: Any, X: Any, y: Any, X_test: Any, y_
         display = CrossPlotDisplay.of(machine, other, where, labels)
     texts, rows = words.comparison(machine, other, where, labels, "test" if tests else "training", display.correlation)
     section = Section("other", "Against another machine", texts, [Table("The two machines", rows)])
-    page.add(section, {"cross": pictures.cross(display)})
+    page.add(section, pictures.cross(display))
 
 
 def _features(
@@ -348,7 +344,7 @@ def _features(
         ("feature", "mean", "standard deviation"),
     )
     section = Section("features", "Which features matter", words.importance_text(found), [table])
-    page.add(section, {"importance": pictures.importance(found)})
+    page.add(section, pictures.importance(found))
 
 
 def _growth(page: Page, machine: Any, X: Any, y: Any, time_limit: float, random_state: int) -> None:
@@ -363,7 +359,7 @@ def _growth(page: Page, machine: Any, X: Any, y: Any, time_limit: float, random_
     headings = ("training points", f"{curve.score_name} on them", "on held-out points", "standard deviation")
     table = Table(f"Mean {curve.score_name} over {curve.test_scores.shape[1]} random splits", rows, headings)
     section = Section("growth", "Would more points help?", [words.growth_text(curve)], [table])
-    page.add(section, {"learning": pictures.learning(curve)})
+    page.add(section, pictures.learning(curve))
 
 
 def _facts(page: Page, machine: Any, seconds: Any, command: str | None) -> None:

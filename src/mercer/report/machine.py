@@ -27,25 +27,25 @@ GROUPS = ("not a support vector", "unbounded support vector", "bounded support v
 
 def inner(machine: Any) -> Any:
     """The machine inside a search or a pipeline."""
-    for name in INNER:
-        found = vars(machine).get(name) if hasattr(machine, "__dict__") else None
-        if found is not None and hasattr(found, "predict"):
-            return inner(found)
-    if hasattr(machine, "steps"):
-        return inner(machine.steps[-1][1])
-    return machine
+    found = _nested(machine)
+    return machine if found is None else inner(found)
 
 
 def inside(machine: Any, X: Any) -> tuple[Any, Any]:
     """The machine inside a search or a pipeline, and the points as it sees them."""
+    found = _nested(machine)
+    if found is None:
+        return machine, X
+    return inside(found, machine[:-1].transform(X) if len(getattr(machine, "steps", ())) > 1 else X)
+
+
+def _nested(machine: Any) -> Any:
+    """The machine that a search or a pipeline ends in, None where it is neither."""
     for name in INNER:
         found = vars(machine).get(name) if hasattr(machine, "__dict__") else None
         if found is not None and hasattr(found, "predict"):
-            return inside(found, X)
-    if hasattr(machine, "steps"):
-        points = machine[:-1].transform(X) if len(machine.steps) > 1 else X
-        return inside(machine.steps[-1][1], points)
-    return machine, X
+            return found
+    return machine.steps[-1][1] if hasattr(machine, "steps") else None
 
 
 def task_of(machine: Any) -> Task:

@@ -15,7 +15,7 @@ from mercer.report import classification, orders
 from mercer.report.estimates import HeldOut, bootstrap, wilson
 from mercer.report.machine import inner, utility_of
 from mercer.report.page import Key, Page, Section, Table
-from mercer.report.pictures import FEWEST_CALIBRATED, Picture, picture
+from mercer.report.pictures import FEWEST_CALIBRATED, Picture, calibration, picture
 
 WORST = 8  # queries in the table
 MOST_GRADES = 12  # relevances with a box of their own
@@ -50,16 +50,16 @@ def of_ranks(page: Page, held: HeldOut, machine: Any, X: Any, y: Any, told: str)
         "A point gets the rank of the interval between two thresholds that its utility lies in.",
     ]
     section = Section("error", "Error estimate", texts, [Table("Ranks of held-out points", rows), table])
-    page.add(section, _rank_pictures(held, machine, X, y, told, (truth, answer)))
+    page.add(section, *_rank_pictures(held, machine, X, y, told, (truth, answer)))
 
 
 def _rank_pictures(
     held: HeldOut, machine: Any, X: Any, y: Any, told: str, codes: tuple[NDArray[Any], NDArray[Any]]
-) -> dict[str, Picture]:
+) -> list[Picture]:
     classes, thresholds = machine.classes_, inner(machine).thresholds_
     off = np.abs(codes[0] - codes[1])
-    found = {
-        "confusion": picture(
+    found = [
+        picture(
             "confusion",
             "Rank confusion",
             f"{int(np.sum(off > 0))} of {len(off)} points get another rank, {int(np.sum(off > 1))} of them one that is "
@@ -67,28 +67,23 @@ def _rank_pictures(
             lambda ax: classification.plot_confusion(held.y, held.predicted, classes, ax),
             height=min(6.0, 3.3 + 0.12 * max(0, len(classes) - 4)),
         ),
-        "boundaries": picture(
+        picture(
             "boundaries",
             "Utility and boundaries",
             f"Dashed: the thresholds {', '.join(f'{edge:.3g}' for edge in thresholds)}. Drawn for {told}; values past "
             "the central 99 % are in the ends.",
             lambda ax: orders.plot_boundaries(y, utility_of(machine, X), thresholds, classes, ax),
         ),
-        "rank-errors": picture(
+        picture(
             "rank-errors",
             "Error by rank",
             f"How often the answer lies below and above the true rank. From {held.how}.",
             lambda ax: orders.plot_rank_errors(*codes, classes, ax),
         ),
-    }
+    ]
     if held.probabilities is not None and len(held.y) >= FEWEST_CALIBRATED:
-        p = held.probabilities
-        found["calibration"] = picture(
-            "calibration",
-            "Calibration",
-            "Of the points given probability p of a rank, a share p should have it.",
-            lambda ax: classification.plot_calibration(held.y, p, classes, ax),
-        )
+        text = "Of the points given probability p of a rank, a share p should have it."
+        found.append(calibration(held.y, held.probabilities, classes, text))
     return found
 
 
@@ -116,7 +111,7 @@ def of_order(page: Page, held: HeldOut, groups: Any) -> None:
         "A pair is in order where the point of higher rank has the higher utility; points of different queries are "
         "never compared, and ties of the utility count as wrong.",
     ]
-    page.add(Section("error", "Error estimate", texts, tables), _order_pictures(held, groups, found, means))
+    page.add(Section("error", "Error estimate", texts, tables), *_order_pictures(held, groups, found, means))
 
 
 def _worst(found: ByQuery) -> Table:
@@ -131,29 +126,25 @@ def _worst(found: ByQuery) -> Table:
     return Table("The worst queries", rows, headings)
 
 
-def _order_pictures(held: HeldOut, groups: Any, found: ByQuery, means: dict[str, float]) -> dict[str, Picture]:
-    drawn: dict[str, Picture] = {}
+def _order_pictures(held: HeldOut, groups: Any, found: ByQuery, means: dict[str, float]) -> list[Picture]:
+    drawn = []
     if len(found.names) > 1:
         if (gains := found.ndcg) is not None:
-            drawn["ndcg"] = picture(
-                "ndcg",
-                "NDCG by query",
+            name, mean = f"NDCG@{found.k}", means[f"ndcg@{found.k}"]
+            text = (
                 f"{int(np.sum(gains < 0.5))} of {len(found.names)} queries are below one half. Queries without a "
-                "relevant document count as 0.",
-                lambda ax: orders.plot_by_query(gains, f"NDCG@{found.k}", means[f"ndcg@{found.k}"], ax),
+                "relevant document count as 0."
             )
-        drawn["pairs"] = picture(
-            "pairs",
-            "Wrong pairs by query",
-            f"Each dot is a query. {int(np.sum(found.pairs == 0))} queries have no pair of different rank.",
-            lambda ax: orders.plot_pairs_by_query(found, ax),
-        )
+            drawn.append(picture("ndcg", "NDCG by query", text, lambda ax: orders.plot_by_query(gains, name, mean, ax)))
+        text = f"Each dot is a query. {int(np.sum(found.pairs == 0))} queries have no pair of different rank."
+        drawn.append(picture("pairs", "Wrong pairs by query", text, lambda ax: orders.plot_pairs_by_query(found, ax)))
     if len(np.unique(held.y)) <= MOST_GRADES:
-        drawn["relevance"] = picture(
-            "relevance",
-            "Utility by relevance",
+        text = (
             "Boxes: the middle half, with the median; lines: the central 90 %. The higher the relevance, the higher "
-            "the box should be.",
-            lambda ax: orders.plot_utility_by_relevance(held.y, held.outputs, groups, ax),
+            "the box should be."
+        )
+        values = held.y, held.outputs, groups
+        drawn.append(
+            picture("relevance", "Utility by relevance", text, lambda ax: orders.plot_utility_by_relevance(*values, ax))
         )
     return drawn

@@ -7,7 +7,7 @@ outside is escaped by Jinja2; the page forbids itself scripts and foreign resour
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ class Section:
     title: str
     texts: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    figures: list[str] = field(default_factory=list)
+    figures: list[Picture] = field(default_factory=list)
     command: str = ""
     half: bool = False
 
@@ -85,7 +85,6 @@ class Page:
 
     sections: list[Section] = field(default_factory=list)
     key: list[Key] = field(default_factory=list)
-    figures: dict[str, Picture] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -95,12 +94,9 @@ class Page:
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
 
-    def add(self, section: Section, figures: Mapping[str, Picture | None] | None = None) -> None:
-        """Append a section that has something to say."""
-        for name, found in (figures or {}).items():
-            if found is not None:
-                self.figures[name] = found
-                section.figures.append(name)
+    def add(self, section: Section, *figures: Picture) -> None:
+        """Append a section that has something to say, with its pictures."""
+        section.figures += figures
         if section.texts or section.tables or section.figures or section.command:
             self.sections.append(section)
 
@@ -118,7 +114,6 @@ def render(page: Page, title: str) -> str:
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         sections=page.sections,
         key=page.key,
-        figures=page.figures,
     )
 
 

@@ -24,8 +24,9 @@ LEGEND_ROW = 0.17  # inches that a line of the legend adds to a picture
 
 @dataclass(frozen=True)
 class Picture:
-    """SVG with its words."""
+    """SVG with its name and words."""
 
+    name: str
     title: str
     svg: Markup
     caption: str
@@ -40,7 +41,7 @@ def picture(
         draw(ax)
         figure.set_figheight(height + LEGEND_ROW * ink.legend_rows(ax))
         # The text is escaped by Matplotlib and, in its label, by `ink.svg`.
-        return Picture(title, Markup(ink.svg(figure, name, f"{title}. {caption}")), caption)
+        return Picture(name, title, Markup(ink.svg(figure, name, f"{title}. {caption}")), caption)
 
 
 def convergence(display: ConvergenceDisplay) -> Picture:
@@ -107,7 +108,7 @@ def importance(found: Importance) -> Picture:
     return picture("importance", title, caption, lambda ax: draw_importance(found, ax), height=height)
 
 
-def of_classes(held: HeldOut, classes: Any, shown: Any = None) -> dict[str, Picture]:
+def of_classes(held: HeldOut, classes: Any, shown: Any = None) -> list[Picture]:
     """ROC, precision and recall, calibration, confusion; of many classes only those of `shown` have curves."""
     y, values, several = held.y, held.outputs, len(classes) > 2
     each = "each class against the rest" if several else f"class {classes[1]} counts as positive"
@@ -115,8 +116,8 @@ def of_classes(held: HeldOut, classes: Any, shown: Any = None) -> dict[str, Pict
         each += f"; the {classification.MOST} worst of {len(classes)} classes are drawn"
     wrong = int(np.sum(held.predicted != y))
     size = min(6.0, 3.3 + 0.12 * max(0, len(classes) - 4))
-    found = {
-        "confusion": picture(
+    found = [
+        picture(
             "confusion",
             "Confusion matrix",
             f"{wrong} of {len(y)} points are taken for another class. Rows are true classes. From {held.how}.",
@@ -124,51 +125,45 @@ def of_classes(held: HeldOut, classes: Any, shown: Any = None) -> dict[str, Pict
             width=max(4.6, size),
             height=size,
         )
-    }
+    ]
     if len(np.unique(y)) < 2:
         return found
     if not several:
         each += f"; the area under the curve is {roc_auc_score(y == classes[1], values):.3f}"
-    found["roc"] = picture(
-        "roc",
-        "ROC curve",
-        f"Found against falsely found as the threshold falls: {each}. From {held.how}.",
-        lambda ax: classification.plot_roc(y, values, classes, ax, shown=shown),
-    )
-    found["precision-recall"] = picture(
-        "precision-recall",
-        "Precision and recall",
-        f"How pure the finds are against how many are found. From {held.how}.",
-        lambda ax: classification.plot_precision_recall(y, values, classes, ax, shown=shown),
-    )
+    roc = f"Found against falsely found as the threshold falls: {each}. From {held.how}."
+    purity = f"How pure the finds are against how many are found. From {held.how}."
+    drawn = (y, values, classes)
+    found += [
+        picture("roc", "ROC curve", roc, lambda ax: classification.plot_roc(*drawn, ax, shown=shown)),
+        picture(
+            "precision-recall", "Precision and recall", purity,
+            lambda ax: classification.plot_precision_recall(*drawn, ax, shown=shown),
+        ),
+    ]  # fmt: skip
     if len(y) < FEWEST_CALIBRATED:
         return found
     given = held.probabilities is not None
     p = held.probabilities if held.probabilities is not None else classification.calibrated(y, values, classes)
     origin = "the machine's own" if given else "from Platt's sigmoid, fitted to the outputs of the other points"
-    found["calibration"] = picture(
-        "calibration",
-        "Calibration",
-        f"Of the points given probability p, a share p should belong to the class. Probabilities are {origin}.",
-        lambda ax: classification.plot_calibration(y, p, classes, ax, shown=shown),
-    )
-    return found
+    text = f"Of the points given probability p, a share p should belong to the class. Probabilities are {origin}."
+    return [*found, calibration(y, p, classes, text, shown)]
 
 
-def of_numbers(held: HeldOut) -> dict[str, Picture]:
+def calibration(y: Any, p: Any, classes: Any, caption: str, shown: Any = None) -> Picture:
+    """Observed shares against probabilities p, (n,) or (n, k)."""
+
+    def draw(ax: Any) -> Any:
+        return classification.plot_calibration(y, p, classes, ax, shown=shown)
+
+    return picture("calibration", "Calibration", caption, draw)
+
+
+def of_numbers(held: HeldOut) -> list[Picture]:
     """Targets and residuals against predictions."""
     y, f = np.asarray(held.y, dtype=np.float64), held.outputs
-    return {
-        "predictions": picture(
-            "predictions",
-            "True against predicted",
-            f"On the dashed line a prediction is exact. From {held.how}.",
-            lambda ax: regression.plot_predictions(y, f, ax),
-        ),
-        "residuals": picture(
-            "residuals",
-            "Residuals",
-            f"A trend or a widening fan is something the machine has not learnt. From {held.how}.",
-            lambda ax: regression.plot_residuals(y, f, ax),
-        ),
-    }
+    exact = f"On the dashed line a prediction is exact. From {held.how}."
+    left = f"A trend or a widening fan is something the machine has not learnt. From {held.how}."
+    return [
+        picture("predictions", "True against predicted", exact, lambda ax: regression.plot_predictions(y, f, ax)),
+        picture("residuals", "Residuals", left, lambda ax: regression.plot_residuals(y, f, ax)),
+    ]

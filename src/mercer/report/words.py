@@ -48,19 +48,9 @@ STOPPED = {
 ROUNDING = 1e-15
 LONG_NUMBER = re.compile(r"\d+\.\d{6,}(e[+-]?\d+)?")
 PARAMETERS = (
-    "C",
-    "nu",
-    "epsilon",
-    "loss",
-    "thresholds",
-    "link",
-    "kernel",
-    "bias",
-    "multiclass",
-    "class_weight",
-    "tol",
+    "C", "nu", "epsilon", "loss", "thresholds", "link", "kernel", "bias", "multiclass", "class_weight", "tol",
     "precision",
-)
+)  # fmt: skip
 
 
 def number(value: float) -> str:

@@ -13,7 +13,7 @@ carries its whole surface.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,6 +84,11 @@ class _Problem:
             return np.exp(x), self.C
         return np.exp(x[:-1]), float(np.exp(x[-1]))
 
+    @property
+    def system(self) -> dict[str, Any]:
+        """Weights, border and constant of the system behind leave-one-out."""
+        return {"weights": self.weights, "border": self.border, "constant": self.constant}
+
     def record(self, theta: Array, C: float, value: float) -> None:
         """Add a point to the surface."""
         named = {name: float(t) for name, t in zip(self.family.names, theta)}
@@ -94,16 +99,8 @@ class _Problem:
         theta, C = self.split(x)
         K = self.family.matrix(theta)
         try:
-            found = evaluate(
-                K,
-                self.Y,
-                C,
-                criterion=self.criterion,
-                weights=self.weights,
-                border=self.border,
-                constant=self.constant,
-                poll=self.monitor.poll if self.monitor is not SILENT else None,
-            )
+            poll = self.monitor.poll if self.monitor is not SILENT else None
+            found = evaluate(K, self.Y, C, criterion=self.criterion, poll=poll, **self.system)
         except NotPositiveDefinite:
             self.record(theta, C, np.inf)
             return np.inf, np.zeros_like(x)
@@ -124,15 +121,9 @@ class _Problem:
             K = self.family.matrix(theta)
             scale = float(np.mean(np.diagonal(K))) if self.C is None else 1.0
             try:
+                criterion: Literal["gcv", "loo"] = "gcv" if self.criterion == "gcv" else "loo"
                 path = regularisation_path(
-                    K,
-                    self.Y,
-                    values / scale,
-                    weights=self.weights,
-                    border=self.border,
-                    constant=self.constant,
-                    criterion="gcv" if self.criterion == "gcv" else "loo",
-                    overwrite=True,
+                    K, self.Y, values / scale, criterion=criterion, overwrite=True, **self.system
                 )
                 self.monitor.poll()
             except NotPositiveDefinite:

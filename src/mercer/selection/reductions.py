@@ -13,9 +13,9 @@ G = sum_j z_j^2 / d_j.  It needs no eigenvectors, which are the expensive part o
 trace, hence generalised cross-validation, needs not even Q.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
@@ -29,19 +29,24 @@ from mercer.solvers.linear.bordered import Array, cholesky
 TOGETHER = 16
 
 
-class Reduction(Protocol):
+class Reduction(ABC):
     """(A + r I)^-1 for many r, where A is n x n, symmetric and positive semidefinite."""
 
+    @abstractmethod
     def resolve(self, W: Array, ridges: Sequence[float]) -> Iterator[tuple[Array, Array]]:
         """For each ridge in turn: S = (A + r I)^-1 W (n, p) and the diagonal of (A + r I)^-1 (n,)."""
-        ...
 
     def moments(self, W: Array, ridges: Sequence[float]) -> Iterator[tuple[Array, Array, float]]:
-        """For each ridge in turn: W'(A + r I)^-1 W, W'(A + r I)^-2 W (p, p), and the trace of (A + r I)^-1."""
-        ...
+        """For each ridge in turn: W'(A + r I)^-1 W, W'(A + r I)^-2 W (p, p), and the trace of (A + r I)^-1.
+
+        By the work of `resolve` where a reduction has no cheaper way: the trace of an inverse is no cheaper than its
+        diagonal.
+        """
+        for solved, diagonal in self.resolve(W, ridges):
+            yield W.T @ solved, solved.T @ solved, float(np.sum(diagonal))
 
 
-class Repeated:
+class Repeated(Reduction):
     """A (n, n), Fortran-ordered, factored anew for each ridge."""
 
     def __init__(self, A: Array, poll: Poll | None = None) -> None:
@@ -56,12 +61,8 @@ class Repeated:
             solved = dense.solve(factor, W)
             yield solved, threads.apart(partial(dense.inverse_diagonal, factor), self.poll)
 
-    def moments(self, W: Array, ridges: Sequence[float]) -> Iterator[tuple[Array, Array, float]]:
-        """The same work: the trace of an inverse is no cheaper than its diagonal."""
-        return _moments(W, self.resolve(W, ridges))
 
-
-class Spectral:
+class Spectral(Reduction):
     """A (n, n) = V diag(s) V' by divide and conquer; A is overwritten."""
 
     def __init__(self, A: Array, poll: Poll | None = None) -> None:
@@ -93,7 +94,7 @@ class Spectral:
             yield rotated.T @ solved, solved.T @ solved, float(np.sum(inverse))
 
 
-class Factored:
+class Factored(Reduction):
     """A (n, n) = F F' of F (n, m), m below n, through F'F = V diag(s) V'; ridges must be positive."""
 
     def __init__(self, F: Array) -> None:
@@ -108,12 +109,8 @@ class Factored:
             inverse = _inverse(self.values, np.asarray([ridge]))
             yield (W - self.rotated @ (inverse * seen)) / ridge, (1.0 - squares @ inverse[:, 0]) / ridge
 
-    def moments(self, W: Array, ridges: Sequence[float]) -> Iterator[tuple[Array, Array, float]]:
-        """O(n p) for each ridge."""
-        return _moments(W, self.resolve(W, ridges))
 
-
-class Tridiagonal:
+class Tridiagonal(Reduction):
     """A (n, n) = Q T Q' by Householder reflections; A is overwritten.
 
     `rotation` says whether Q itself is wanted (`resolve` needs it); without it Q is only applied.
@@ -172,12 +169,6 @@ class Tridiagonal:
             for value in range(pivots.shape[1]):
                 S = solved[:, :, value]
                 yield rotated.T @ S, S.T @ S, float(traces[value])
-
-
-def _moments(W: Array, resolved: Iterator[tuple[Array, Array]]) -> Iterator[tuple[Array, Array, float]]:
-    """The moments of each S = (A + r I)^-1 W and diagonal in turn."""
-    for solved, diagonal in resolved:
-        yield W.T @ solved, solved.T @ solved, float(np.sum(diagonal))
 
 
 def _floor(values: Array) -> Array:

@@ -6,8 +6,9 @@ values are asked for, and on whether the diagonal of the inverse is wanted (leav
 `choose_method` holds the cost model.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -113,16 +114,12 @@ def regularisation_path(
     system = bordered(K, Y, weights=weights, border=border, constant=constant, projected=projected, overwrite=overwrite)
     gcv_only = criterion == "gcv"
     chosen: Method = choose_method(len(system.scale), len(values), gcv_only=gcv_only) if method == "auto" else method
-    reduction: Reduction
-    poll = None if monitor is None else monitor.poll
-    if chosen == "cholesky":
-        reduction = Repeated(system.matrix, poll)
-    elif chosen == "tridiagonal":
-        reduction = Tridiagonal(system.matrix, rotation=not gcv_only, poll=poll)
-    elif chosen == "spectral":
-        reduction = Spectral(system.matrix, poll)
-    else:
+    reductions: dict[str, Callable[..., Reduction]] = {
+        "cholesky": Repeated, "tridiagonal": partial(Tridiagonal, rotation=not gcv_only), "spectral": Spectral,
+    }  # fmt: skip
+    if chosen not in reductions:
         raise InvalidInput("method must be 'auto', 'cholesky', 'tridiagonal' or 'spectral' for a kernel matrix.")
+    reduction = reductions[chosen](system.matrix, poll=None if monitor is None else monitor.poll)
     return _walk(system, reduction, values, criterion, chosen, listening(monitor))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 Array = NDArray[np.float64]
 
@@ -108,10 +109,7 @@ class SearchResult:
     def table(self) -> dict[str, Any]:
         """Columns in the style of scikit-learn's `cv_results_`."""
         mean = self.mean
-        order = np.argsort(np.where(np.isnan(mean), -np.inf, mean))[::-1]
-        rank = np.empty(len(mean), dtype=np.int32)
-        ordered = np.where(np.isnan(mean), -np.inf, mean)[order]
-        rank[order] = np.searchsorted(-ordered, -ordered, side="left") + 1
+        rank = rankdata(np.where(np.isnan(mean), np.inf, -mean), method="min").astype(np.int32)
         columns: dict[str, Any] = {"params": [dict(c) for c in self.candidates]}
         for name in self.candidates[0]:
             columns[f"param_{name}"] = np.array([c[name] for c in self.candidates])

@@ -102,13 +102,8 @@ class Data:
 
     def part(self, index: Index) -> "Data":
         """Some of the points, in the order of the index."""
-        codes = None if self.codes is None else self.codes[index]
-        y = None if self.y is None else self.y[index]
-        counted = None if self.counted is None else self.counted[index]
-        queries = None if self.queries is None else self.queries[index]
-        return replace(
-            self, X=self.X[index], codes=codes, y=y, weights=self.weights[index], counted=counted, queries=queries
-        )
+        there = {name: getattr(self, name) for name in ("X", "codes", "y", "weights", "counted", "queries")}
+        return replace(self, **{name: values[index] for name, values in there.items() if values is not None})
 
     def identity(self) -> str:
         """A fingerprint of all numbers."""
@@ -145,9 +140,12 @@ class Round:
     """All rows of one round of a search on one set of points."""
 
     def __init__(
-        self, data: Data, kernel: Kernel, folds: Any, settings: Settings, memory: int, seed: int, name: str
-    ) -> None:
+        self, data: Data, kernel: Kernel, folds: Any, settings: Settings, memory: int, seed: int, name: str,
+        record: SearchRecord, report: Any,
+    ) -> None:  # fmt: skip
         self.kernel, self.settings, self.memory, self.name = kernel, settings, memory, name
+        self.record, self.report = record, report
+        self.fresh: dict[tuple[Row, int], Outcome] = {}
         fold = assign(data.n, folds, data.codes, seed, data.queries)
         self.layout = Layout.of(fold, data.codes, seed)
         self.data = data.part(self.layout.order)
@@ -175,38 +173,41 @@ class Round:
         """Name of an entry of the record."""
         return f"{self.name}/{row.sigma!r}/{row.epsilon!r}/{','.join(map(repr, row.costs))}/{fold}"
 
-    def run(self, rows: list[Row], record: SearchRecord, report: Any) -> Iterator[tuple[Row, list[Outcome]]]:
+    def known(self, row: Row, fold: int) -> Outcome | None:
+        """What the record has of a row outside a fold."""
+        return self.record.get(self.key(row, fold))
+
+    def run(self, rows: list[Row]) -> Iterator[tuple[Row, list[Outcome]]]:
         """Outcomes of all folds, row by row."""
         folds = range(self.layout.folds)
-        todo = [row for row in rows if any(record.get(self.key(row, f)) is None for f in folds)]
-        fresh: dict[tuple[Row, int], Outcome] = {}
+        todo = [row for row in rows if any(self.known(row, f) is None for f in folds)]
         plain = self.data.learner is None and not self.data.logistic
         if todo and self.data.classes > 2 and plain:
-            self._pairs(todo, record, report, fresh)
+            self._pairs(todo)
         elif todo and self.data.learner is not None and latent_path.by_points(self.kernel_at(todo[0]), self.data.X):
-            self._streamed(todo, record, report, fresh)
+            self._streamed(todo)
         elif todo:
             source = self._source(todo, self.memory)
             if source.capacity >= 1:
-                self._stored(source, todo, record, report, fresh)
+                self._stored(source, todo)
             else:
-                self._streamed(todo, record, report, fresh)
+                self._streamed(todo)
         nothing = Outcome(np.empty(0), np.empty(0), 0.0, False)
         for row in rows:
-            yield row, [record.get(self.key(row, f)) or fresh.get((row, f), nothing) for f in folds]
+            yield row, [self.known(row, f) or self.fresh.get((row, f), nothing) for f in folds]
 
-    def _keep(self, row: Row, fold: int, outcome: Outcome, record: SearchRecord, report: Any, fresh: Any) -> None:
-        fresh[row, fold] = outcome
+    def _keep(self, row: Row, fold: int, outcome: Outcome) -> None:
+        self.fresh[row, fold] = outcome
         if outcome.complete:
-            record.put(self.key(row, fold), outcome)
-            report(row, outcome)
+            self.record.put(self.key(row, fold), outcome)
+            self.report(row, outcome)
 
     def _source(self, todo: list[Row], memory: int) -> SquaredDistances | Streamed:
         """Kernel values for the widths of these rows."""
         widths = len({row.sigma for row in todo})
         return similarities(self.data.X, self.kernel_at(todo[0]), widths=widths, memory=memory)
 
-    def _pairs(self, todo: list[Row], record: SearchRecord, report: Any, fresh: Any) -> None:
+    def _pairs(self, todo: list[Row]) -> None:
         """As many pairs side by side as the budget holds matrices; where it holds none, values are streamed."""
         kind = self.kind(todo[0])
         assert isinstance(kind, Classes)
@@ -226,11 +227,9 @@ class Round:
                 pairs = Pairs(source.at(self.kernel_at(row)), self.layout, kind, settings)
                 found = pairs.run(max(1, left // each))
             for fold, outcome in enumerate(found):
-                self._keep(row, fold, outcome, record, report, fresh)
+                self._keep(row, fold, outcome)
 
-    def _stored(
-        self, source: SquaredDistances | Streamed, todo: list[Row], record: SearchRecord, report: Any, fresh: Any
-    ) -> None:
+    def _stored(self, source: SquaredDistances | Streamed, todo: list[Row]) -> None:
         """A few kernel matrices at a time, in the same memory, with the folds of all their rows as tasks."""
         n = self.data.n
         sigmas = list(dict.fromkeys(row.sigma for row in todo))
@@ -241,7 +240,7 @@ class Round:
             settings = replace(self.settings, costs=np.array(row.costs))
             kind = self.kind(row)
             validated = STORED.get(type(kind), validation.one_fold)
-            self._keep(row, fold, validated(K, self.layout, fold, kind, settings), record, report, fresh)
+            self._keep(row, fold, validated(K, self.layout, fold, kind, settings))
 
         for first in range(0, len(sigmas), held):
             here = sorted(sigmas[first : first + held], key=lambda sigma: sigma or 0.0)  # narrow ones take longest
@@ -252,21 +251,21 @@ class Round:
                 own = [row for row in todo if row.sigma == sigma]
                 source.at(self.kernel_at(own[0])).block(slice(None), slice(None), K)
                 pending = [(row, f) for row in own for f in range(self.layout.folds)]
-                tasks += [(K, row, f) for row, f in pending if record.get(self.key(row, f)) is None]
+                tasks += [(K, row, f) for row, f in pending if self.known(row, f) is None]
             with threads.one_blas_thread():
                 threads.run(task, tasks)
 
-    def _streamed(self, todo: list[Row], record: SearchRecord, report: Any, fresh: Any) -> None:
+    def _streamed(self, todo: list[Row]) -> None:
         for row in todo:
             settings = replace(self.settings, costs=np.array(row.costs))
             for fold in range(self.layout.folds):
                 if not self.settings.go_on():
                     return
-                if record.get(self.key(row, fold)) is None:
+                if self.known(row, fold) is None:
                     kind = self.kind(row)
                     validated = STREAMED.get(type(kind), streamed_fold)
                     where = (self.data.X, self.kernel_at(row), self.layout, fold)
-                    self._keep(row, fold, validated(*where, kind, settings, self.memory), record, report, fresh)
+                    self._keep(row, fold, validated(*where, kind, settings, self.memory))
 
 
 @dataclass
@@ -296,21 +295,16 @@ class Table:
             complete = all(o.complete for o in outcomes)
             for c, C in enumerate(row.costs):
                 scores = np.array([o.scores[c] if o.scores.size else np.nan for o in outcomes])
-                support = np.array([o.support[c] if o.support.size else np.nan for o in outcomes])
+                vectors = float(np.mean([o.support[c] if o.support.size else np.nan for o in outcomes]))
                 share = sum(o.seconds for o in outcomes) / len(row.costs)
-                status = "done" if np.isfinite(scores).all() else "stopped early" if complete else "not reached"
-                status = "dropped" if points < final else status
-                lines.append((row.candidate(C / factor), scores, float(support.mean()), share, points, status))
+                ended = "done" if np.isfinite(scores).all() else "stopped early" if complete else "not reached"
+                ended = "dropped" if points < final else ended
+                lines.append((row.candidate(C / factor), scores, vectors, share, points, ended))
         lines.sort(key=lambda line: (line[0].get("epsilon", 0.0), line[0].get("sigma", 0.0), line[0]["C"]))
-        return SearchResult(
-            tuple(line[0] for line in lines),
-            np.array([line[1] for line in lines]).reshape(len(lines), folds),
-            np.array([line[2] for line in lines]),
-            np.array([line[3] for line in lines]),
-            np.array([line[4] for line in lines], dtype=np.intp),
-            tuple(line[5] for line in lines),
-            **facts,
-        )
+        candidates, scored, support, seconds, judged, status = zip(*lines)
+        table = np.array(scored).reshape(len(lines), folds)
+        counts = np.array(judged, dtype=np.intp)
+        return SearchResult(candidates, table, np.array(support), np.array(seconds), counts, status, **facts)
 
 
 def search(
@@ -348,14 +342,14 @@ def search(
     about = repr((data.identity(), repr(kernel), grid, mode, named, tol, str(scoring), seed, early, learnt))
     record = SearchRecord(hashlib.sha256(about.encode()).hexdigest(), checkpoint, every)
     report = _reporter(listener, sum(len(row.costs) for row in rows))
-    make = partial(Round, kernel=kernel, settings=settings, memory=allowed, seed=seed)
+    make = partial(Round, kernel=kernel, settings=settings, memory=allowed, seed=seed, record=record, report=report)
     with listener:
         if mode == "halving":
-            table, count = _halve(data, rows, folds, make, record, report, seed)
+            table, count = _halve(data, rows, folds, make, seed)
         else:
             whole = make(data, folds=folds, name="all")
             table, count = Table([]), whole.layout.folds
-            for row, outcomes in whole.run(rows, record, report):
+            for row, outcomes in whole.run(rows):
                 table.add(row, outcomes, data.n)
         record.close()
         stopped = listener.stopped or "converged"
@@ -373,20 +367,13 @@ def _reporter(monitor: Monitor, total: int) -> Any:
         state["done"] += 1
         if np.isfinite(outcome.scores).any():
             state["best"] = max(state["best"], float(np.nanmax(outcome.scores)))
-        facts: dict[str, Any] = {
-            "sigma": row.sigma,
-            "epsilon": row.epsilon,
-            "best_fold_score": state["best"],
-            "candidates": total,
-        }
-        monitor.watch(int(state["done"]), -state["best"], -state["best"], **facts)
+        facts: dict[str, Any] = {"sigma": row.sigma, "epsilon": row.epsilon, "candidates": total}
+        monitor.watch(int(state["done"]), -state["best"], -state["best"], best_fold_score=state["best"], **facts)
 
     return report
 
 
-def _halve(
-    data: Data, rows: list[Row], folds: Any, make: Any, record: SearchRecord, report: Any, seed: int
-) -> tuple[Table, int]:
+def _halve(data: Data, rows: list[Row], folds: Any, make: Any, seed: int) -> tuple[Table, int]:
     """Rounds on more and more points with fewer and fewer candidates."""
     if np.ndim(folds):
         raise InvalidInput("mode='halving' draws samples of the points: give folds as a number")
@@ -413,7 +400,7 @@ def _halve(
         count = here.layout.folds
         table = Table([])
         scaled = [replace(row, costs=tuple(C * factor for C in row.costs)) for row in rows]
-        for row, outcomes in here.run(scaled, record, report):
+        for row, outcomes in here.run(scaled):
             table.add(row, outcomes, size, factor)
         means = table.means()
         if last or not means:

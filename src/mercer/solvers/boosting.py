@@ -24,12 +24,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index, Mask
 from mercer.solvers.monitor import Monitor, listening
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Method = Literal["adaboost", "arc-gv"]
 # From the distribution D (n,) to a hypothesis and the classes (n,) it gives the points; None where it found none.
 Learn = Callable[[Array], tuple[Any, Index] | None]
@@ -126,7 +124,7 @@ def _alpha(error: float, classes: int) -> float:
 
 def logit_boost(
     regress: Regress,
-    positive: NDArray[np.bool_],
+    positive: Mask,
     rounds: int,
     *,
     start: Array | None = None,

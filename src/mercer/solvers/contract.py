@@ -4,17 +4,18 @@ accepts(problem) -> Acceptance                               yes, or no with the
 solve(problem, *, tol, start=None, monitor=None, ...) -> Solution
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution
 
-Array = NDArray[np.float64]
+Start = Solution | Array | None
+"""Variables, or an earlier solution; None for those of a checkpoint of the monitor, or a cold start."""
 
 
 class Acceptance(NamedTuple):
@@ -35,6 +36,14 @@ def require(acceptance: Acceptance, solver: str = "", *, tol: float = 1.0) -> No
         raise InvalidInput(f"{solver} cannot take this problem: {acceptance.reason}" if solver else acceptance.reason)
 
 
+class Limits(TypedDict, total=False):
+    """What `solve` of every iteration takes besides the accuracy and its own parameters."""
+
+    start: Start
+    monitor: Monitor | None
+    max_iter: int
+
+
 class Solver(Protocol):
     """A module that solves problems."""
 
@@ -52,7 +61,7 @@ class Solver(Protocol):
         """Reach a relative gap of `tol`."""
 
 
-def variables_of(start: Array | Solution | None, monitor: Monitor) -> Array | None:
+def variables_of(start: Start, monitor: Monitor) -> Array | None:
     """Variables to start from: those given or of an earlier solution, else those of a checkpoint of the monitor."""
     start = monitor.resume() if start is None else start
     return start.variables if isinstance(start, Solution) else start
@@ -71,9 +80,7 @@ def step_limit(max_iter: int) -> int:
     return max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
 
 
-def starting_variables(
-    program: QuadraticProgram, start: Array | Solution | None, monitor: Monitor | None = None
-) -> Array | None:
+def starting_variables(program: QuadraticProgram, start: Start, monitor: Monitor | None = None) -> Array | None:
     """Feasible signed variables (N,) to start from, or None for a cold start.
 
     `start` may be variables or an earlier Solution; without it, a checkpoint of the monitor is taken up.

@@ -17,12 +17,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.solvers.monitor import Monitor, listening
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 LEAST = 1e-3  # responsibility that every expert keeps for every point, so that the gate knows all of them
 STEPS = 3  # of level and responsibilities, given the gate of the last round

@@ -7,12 +7,9 @@ are made of points, and steps on all points use their matrix as it stands (`merc
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.solvers.working_sets import INNER, WHOLE
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 GREED = 0.5  # what lies within this factor of the worst is stepped on before violations are looked at again
 WORST = 32  # points of largest violation in every working set
@@ -23,6 +20,8 @@ class PointBlocks:
 
     finishes = False
     exact = True
+    c: Array
+    """Coefficients (n,) or (n, k)."""
 
     def __init__(self, n: int, gram: Any) -> None:
         self.n, self.kernel_values = n, 0
@@ -74,6 +73,18 @@ class PointBlocks:
         """Minus the dual value."""
         return self.gap - self.primal
 
+    def settle(self) -> bool:
+        """Nothing is reached in the limit only."""
+        return False
+
     def sampled(self, seed: int) -> None:
         """None: values in float32 are always computed again."""
         return None
+
+    def coefficients(self) -> Array:
+        """A copy of them."""
+        return self.c.copy()
+
+    def facts(self) -> dict[str, Any]:
+        """Nothing more."""
+        return {}

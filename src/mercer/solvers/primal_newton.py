@@ -12,28 +12,27 @@ side, which comes with the first product.
 c and f are (n,) or (n, k); what the losses are, subclasses say.
 """
 
-import time
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.problems.certificate import converged
-from mercer.solvers.contract import starting_coefficients, step_limit
+from mercer.solvers.contract import Start, starting_coefficients
+from mercer.solvers.iteration import Iteration
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections, over_all
 from mercer.solvers.monitor import Monitor
-from mercer.solvers.solution import Solution, Stopped
+from mercer.solvers.solution import Stopped
 from mercer.solvers.verification import exact_product
-
-Array = NDArray[np.float64]
 
 SUFFICIENT = 1e-4  # share of the decrease that the slope promises
 SHORTEST = 1e-12  # rate of a step
 ROUNDING = 1e-13  # a change of the objective by this share is none
 
 
-class PrimalNewton:
+class PrimalNewton(Iteration):
     """The state of one solve: coefficients c, their values f, primal value and gap of the last measurement."""
 
     inner_iterations = 0
@@ -42,11 +41,10 @@ class PrimalNewton:
     bias_weight = 1.0
     """Of the rows of biases in the preconditioner."""
 
-    def __init__(self, problem: Any, shape: tuple[int, ...], tol: float, start: Array | None, monitor: Monitor) -> None:
-        self.problem, self.tol, self.monitor = problem, tol, monitor
-        self.c = np.zeros(shape) if start is None else starting_coefficients(start, shape)
-        self.began = time.perf_counter()
-        self.steps = self.products = 0
+    def __init__(self, problem: Any, shape: tuple[int, ...], tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, tol, start, monitor)
+        self.c = np.zeros(shape) if self.initial is None else starting_coefficients(self.initial, shape)
+        self.products = 0
         self.f = self.times(self.c, exact=True) if self.c.any() else np.zeros(shape)
         self.exact = True
         self.primal = self.gap = np.inf
@@ -57,13 +55,13 @@ class PrimalNewton:
         gram = self.problem.gram
         return exact_product(gram, V) if exact else np.asarray(gram.dot(V), dtype=np.float64)
 
+    @abstractmethod
     def measure(self) -> None:
         """`right` = c^ - c with its product `K_right`, primal value and gap."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self) -> bool:
         """One Newton step with a line search; whether it lowered the objective."""
-        raise NotImplementedError
 
     def settle(self) -> None:
         """What is left to do at a point that is good enough."""
@@ -72,38 +70,27 @@ class PrimalNewton:
         """What the monitor hears besides the values."""
         return {"products": self.products}
 
-    def solution(self, stopped: Stopped) -> Solution:
-        """The present point with its certificate."""
-        raise NotImplementedError
-
-    def run(self, max_iter: int) -> Solution:
+    def run(self, limit: int) -> Stopped:
         """Newton steps until convergence, a limit or an interruption."""
-        limit = step_limit(max_iter)
         best, waited = np.inf, 0
         while True:
             self.measure()
             if converged(self.primal, self.primal - self.gap, self.tol, self.gap):
                 if self.exact:
                     self.settle()
-                    return self.solution("converged")
+                    return "converged"
                 self.f, self.exact = self.times(self.c, exact=True), True
                 continue
             waited = 0 if self.gap < 0.5 * best else waited + 1
             best = min(best, self.gap)
             if waited > self.patience:
-                return self.solution("stalled")
-            if self.steps >= limit:
-                return self.solution("iterations")
-            if not self.monitor.watch(
-                self.steps,
-                self.primal,
-                self.primal - self.gap,
-                snapshot=lambda: self.solution("interrupted"),
-                **self.facts(),
-            ):
-                return self.solution(self.monitor.stopped or "interrupted")
+                return "stalled"
+            if self.iterations >= limit:
+                return "iterations"
+            if not self.tell(self.primal, self.primal - self.gap):
+                return self.halted()
             if not self.step():
-                return self.solution("stalled")
+                return "stalled"
 
     def direction(self, R: Array, K_right: Array, bend: Callable[[Array], Array]) -> tuple[Array, Array]:
         """The step delta, and K delta with the steps of the biases below it: the more exact the nearer the optimum.
@@ -151,4 +138,4 @@ class PrimalNewton:
         """Take this share of a step."""
         self.c, self.f = self.c + rate * delta, self.f + rate * K_delta
         self.exact = False
-        self.steps += 1
+        self.iterations += 1

@@ -9,16 +9,16 @@ import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Required, TypedDict, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer import writing
+from mercer.arrays import Array
 from mercer.errors import ModelFileError
 from mercer.problems.certificate import Certificate, gap_text, relative_gap
 
-Array = NDArray[np.float64]
 # "stationary": the tolerance was met, but on a problem that is not convex, where that is no proof of an optimum.
 # "seen": every point of a stream was learnt, which has no optimum to converge to.
 # "diverged": the iterates moved away from the optimum, as they do where a step is too large for the method.
@@ -37,6 +37,17 @@ class Record(NamedTuple):
     dual: float
     gap: float
     facts: Mapping[str, Any] = {}
+
+
+class Spent(TypedDict, total=False):
+    """What a solution tells of the solve besides its point, with the defaults of `Solution`."""
+
+    solver: Required[str]
+    iterations: Required[int]
+    stopped: Required[Stopped]
+    seconds: Required[float]
+    history: Sequence[Record]
+    details: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,34 +84,12 @@ class Solution:
 
     @classmethod
     def certified(
-        cls,
-        certificate: Certificate,
-        coefficients: Array,
-        variables: Array,
-        *,
-        solver: str,
-        iterations: int,
-        stopped: Stopped,
-        seconds: float,
-        history: Sequence[Record] = (),
-        details: Mapping[str, Any] | None = None,
+        cls, certificate: Certificate, coefficients: Array, variables: Array, **spent: Unpack[Spent]
     ) -> "Solution":
         """Solution whose values, bias and multipliers are those of a certificate."""
-        return cls(
-            coefficients,
-            certificate.bias,
-            variables,
-            certificate.primal,
-            certificate.dual,
-            certificate.gap,
-            iterations,
-            stopped,
-            seconds,
-            solver,
-            certificate.multipliers,
-            history,
-            {} if details is None else details,
-        )
+        found = certificate
+        values = (found.primal, found.dual, found.gap)
+        return cls(coefficients, found.bias, variables, *values, multipliers=found.multipliers, **spent)
 
     def scaled(self, factor: float) -> "Solution":
         """The same point as a solution of the problem whose objective is `factor` times this one's."""

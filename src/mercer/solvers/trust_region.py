@@ -8,12 +8,10 @@ gradients by symmetric rank-one updates, which may be indefinite, so that the st
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.solvers.monitor import SILENT, Interrupted, Monitor
-
-Array = NDArray[np.float64]
 
 
 def descend(

@@ -25,14 +25,11 @@ its box to the gap, while a point at a bound adds nothing unless its error takes
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Mask, Vector
 from mercer.problems.base import Problem
 from mercer.problems.certificate import SCALED_FROM, Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # The largest error of all points is taken to be below so many times the largest of the sample. A choice, not a
 # measurement: the largest error was 3 to 18 times the root mean square in nearly all of some fifty fits, 45 in one.
@@ -62,7 +59,7 @@ def sample_size(n: int) -> int:
 def predicted(
     coefficients: Vector,
     diagonal: Vector,
-    free: NDArray[np.bool_],
+    free: Mask,
     steps: int = 0,
     dtype: Any = np.float64,
 ) -> Uncertainty:
@@ -83,9 +80,7 @@ def predicted(
     return Uncertainty(values, 0.5 * level * float(sizes.sum()), level)
 
 
-def sampled(
-    gram: Any, coefficients: Vector, f0: Vector, diagonal: Vector, free: NDArray[np.bool_], seed: int
-) -> Uncertainty:
+def sampled(gram: Any, coefficients: Vector, f0: Vector, diagonal: Vector, free: Mask, seed: int) -> Uncertainty:
     """What a random sample says about the errors of f0 = K c (n,); `free` (n,) marks points inside their bounds."""
     random = np.random.default_rng(seed)
     m = sample_size(f0.size)
@@ -130,7 +125,7 @@ def mean_bound(values: Vector, population: int) -> float:
     return abs(float(values.mean())) + DEVIATIONS * spread * float(np.sqrt((1.0 - m / population) / m))
 
 
-def inside(program: QuadraticProgram, s: Vector) -> NDArray[np.bool_]:
+def inside(program: QuadraticProgram, s: Vector) -> Mask:
     """Which points (n,) have a variable strictly inside its bounds."""
     free = (program.lower < s) & (s < program.upper)
     if program.identity:
@@ -151,7 +146,7 @@ def coarse(gram: Any) -> bool:
     return getattr(gram, "dtype", np.float64) != np.float64 and hasattr(gram, "exact_dot")
 
 
-def exact_product(gram: Any, V: NDArray[np.float64]) -> NDArray[np.float64]:
+def exact_product(gram: Any, V: Vector) -> Vector:
     """K V for V (n,) or (n, k), with every value in float64 where the operator can give it."""
     return np.asarray(gram.exact_dot(None, None, V) if coarse(gram) else gram.dot(V), dtype=np.float64)
 

@@ -51,7 +51,7 @@ STEPS_PER_POINT = 60
 PATIENCE = 60
 PROGRESS = {4: 1e-9, 8: 1e-13}
 # Steps on all points run in slices of so many values of rows, a tenth of a second, between which the monitor is asked.
-VALUES_PER_SLICE = 20_000_000
+VALUES_PER_SLICE = 60_000_000
 VALUES_OF_A_STEP = 80  # what a step takes beside its row: five million steps on 4 points took 2.2 seconds
 SHORTEST_SLICE, LONGEST_SLICE = 1000, 10_000_000
 ROUNDS_BETWEEN_SCALES = 8  # of checks of the gap that look for a better multiple of the function too

@@ -19,7 +19,7 @@ from mercer.errors import InvalidInput
 from mercer.problems.chain_inference import PLAIN
 from mercer.problems.chains import ChainExamples, Codes, mode_of
 from mercer.problems.structured import Rescaling, SparseVector, Vector
-from mercer.structured.model import Found, StructuredModel
+from mercer.structured.model import Found, StructuredModel, distinct_labels, numbered
 
 LOSSES = ("hamming", "zero-one")
 
@@ -69,11 +69,7 @@ class Chain(StructuredModel):
         widths = [x.shape[1] for x in map(_shaped, X) if x.ndim == 2 and x.shape[0]]
         if not widths:
             raise InvalidInput("X has no sequence with a point in it: there is nothing to learn from")
-        given = [np.ravel(np.asarray(y)) for y in Y]
-        found = np.unique(np.concatenate(given)) if self.labels is None else np.asarray(self.labels)
-        if found.ndim != 1 or len(np.unique(found)) != len(found) or len(found) < 2:
-            raise InvalidInput(f"there must be at least two different labels, got {len(np.unique(found))}")
-        return type(self)(found, loss=self.losses, features=widths[0])
+        return type(self)(distinct_labels(self.labels, Y), loss=self.losses, features=widths[0])
 
     def check(self, X: Any, Y: Any = None) -> tuple[Sequences, list[Codes] | None]:
         """The sequences below one another, and the numbers of their labels."""
@@ -108,8 +104,6 @@ class Chain(StructuredModel):
 
     def _codes(self, Y: list[Any], offsets: Codes) -> list[Codes]:
         """Numbers of the labels, one array for each sequence."""
-        order = np.argsort(self.labels)
-        sorted_labels = np.asarray(self.labels)[order]
         lengths = np.diff(offsets)
         for i, y in enumerate(Y):
             if np.ndim(y) != 1 or len(y) != lengths[i]:
@@ -117,12 +111,11 @@ class Chain(StructuredModel):
         if not offsets[-1]:
             return [np.empty(0, dtype=np.intp) for _ in Y]
         given = np.concatenate([np.asarray(y) for y in Y if len(y)])
-        at = np.minimum(np.searchsorted(sorted_labels, given), len(order) - 1)
-        strangers = np.flatnonzero(sorted_labels[at] != given)
-        if strangers.size:
-            i = int(np.searchsorted(offsets, strangers[0], side="right")) - 1
-            raise InvalidInput(f"Y[{i}] has the label {given[strangers[0]].item()!r}, which the model does not know")
-        codes = order[at].astype(np.intp)
+        codes, strange = numbered(self.labels, given)
+        if strange.any():
+            first = int(np.argmax(strange))
+            i = int(np.searchsorted(offsets, first, side="right")) - 1
+            raise InvalidInput(f"Y[{i}] has the label {given[first].item()!r}, which the model does not know")
         return [codes[a:b] for a, b in pairwise(offsets)]
 
     # Structures ----------------------------------------------------------------------------------------------------

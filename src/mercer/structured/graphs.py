@@ -8,7 +8,7 @@ answer with marginals between zero and one, `Fractional`, in which features and 
 that of the relaxed problem (Finley and Joachims 2008).  Its certificate holds, as the primal value is made of bounds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
@@ -20,7 +20,7 @@ from mercer.problems.forests import Forest
 from mercer.problems.networks import Inferred, network
 from mercer.problems.structured import Rescaling, Vector
 from mercer.solvers.structured.inference import Method, infer
-from mercer.structured.model import Found, StructuredModel
+from mercer.structured.model import Found, StructuredModel, distinct_labels, numbered
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -63,11 +63,8 @@ class GraphModel(StructuredModel):
 
     def prepared(self, X: Any, Y: Any) -> Self:
         """The model with the labels and the number of features of these graphs."""
-        if self.inference not in get_args(Method):
-            raise InvalidInput(f"inference must be one of {', '.join(get_args(Method))}, got {self.inference!r}")
-        found = np.unique(np.concatenate([np.ravel(y) for y in Y])) if self.labels is None else np.asarray(self.labels)
-        if found.ndim != 1 or len(np.unique(found)) != len(found) or len(found) < 2:
-            raise InvalidInput(f"there must be at least two different labels, got {len(np.unique(found))}")
+        refuse_inference(self.inference)
+        found = distinct_labels(self.labels, Y)
         widths = {graph.points.shape[1] for graph in self._graphs(X) if len(graph.points)}
         if len(widths) != 1:
             raise InvalidInput(
@@ -107,12 +104,10 @@ class GraphModel(StructuredModel):
         given = np.asarray(y)
         if given.shape != graph.shape:
             raise InvalidInput(f"Y[{i}] has shape {given.shape}, its input needs labels of shape {graph.shape}")
-        order = np.argsort(self.labels)
-        codes = order[np.minimum(np.searchsorted(self.labels, given, sorter=order), len(order) - 1)]
-        strangers = np.asarray(self.labels)[codes] != given
-        if strangers.any():
-            raise InvalidInput(f"Y[{i}] has the label {given[strangers][0].item()!r}, which the model does not know")
-        return codes.astype(np.intp)
+        codes, strange = numbered(self.labels, given)
+        if strange.any():
+            raise InvalidInput(f"Y[{i}] has the label {given[strange][0].item()!r}, which the model does not know")
+        return codes
 
     # Structures ----------------------------------------------------------------------------------------------------
 
@@ -161,13 +156,7 @@ class GraphModel(StructuredModel):
         """The highest labelling or relaxed one, and a bound where it may not be the maximum."""
         losses = np.ones((y.size, self.k))
         losses[np.arange(y.size), y.ravel()] = 0.0
-        found = self._inferred(w, x, losses)
-        if found.exact:
-            return Found(found.labels.reshape(x.shape))
-        bound = found.bound - self.score_of(w, x, y)
-        if found.node_marginals is None or found.edge_marginals is None:
-            return Found(found.labels.reshape(x.shape), bound)
-        return Found(Fractional(found.node_marginals, found.edge_marginals), bound)
+        return answered(self._inferred(w, x, losses), x.shape, lambda: self.score_of(w, x, y))
 
     def _inferred(self, w: Vector, x: Graph, losses: Array | None = None) -> Inferred:
         W, tables = self.weights(w)
@@ -182,6 +171,22 @@ class GraphModel(StructuredModel):
     def state(self) -> Mapping[str, Any]:
         """Labels, the method of inference and the number of features."""
         return {"labels": self.labels, "inference": self.inference, "features": self.features}
+
+
+def refuse_inference(method: str) -> None:
+    """Refuse a method of inference that there is not."""
+    if method not in get_args(Method):
+        raise InvalidInput(f"inference must be one of {', '.join(get_args(Method))}, got {method!r}")
+
+
+def answered(found: Inferred, shape: tuple[int, ...], right: Callable[[], float]) -> Found:
+    """What was inferred: labels of a shape, or a relaxed structure; with a bound above the score of the right one."""
+    labels = found.labels.reshape(shape)
+    if found.exact:
+        return Found(labels)
+    if found.node_marginals is None or found.edge_marginals is None:
+        return Found(labels, found.bound - right())
+    return Found(Fractional(found.node_marginals, found.edge_marginals), found.bound - right())
 
 
 def checked_points(points: Any) -> Array:

@@ -9,7 +9,7 @@ programme then, "relaxed" is a linear programme whose whole labels are right (ro
 """
 
 from collections.abc import Mapping
-from typing import Any, Self, get_args
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from mercer.errors import InvalidInput
 from mercer.problems.networks import Inferred, network
 from mercer.problems.structured import Rescaling, Vector
 from mercer.solvers.structured.inference import Method, infer
-from mercer.structured.graphs import Fractional
+from mercer.structured.graphs import Fractional, answered, refuse_inference
 from mercer.structured.model import Found, StructuredModel
 
 Array = NDArray[np.float64]
@@ -46,8 +46,7 @@ class LabelPairs(StructuredModel):
 
     def prepared(self, X: Any, Y: Any) -> Self:
         """The model with the numbers of labels and features of these data."""
-        if self.inference not in get_args(Method):
-            raise InvalidInput(f"inference must be one of {', '.join(get_args(Method))}, got {self.inference!r}")
+        refuse_inference(self.inference)
         shape = np.shape(Y)
         if len(shape) != 2 or shape[1] < 1:
             raise InvalidInput(f"Y must be indicators of shape (n, k), got shape {shape}")
@@ -101,13 +100,7 @@ class LabelPairs(StructuredModel):
     def loss_augmented(self, w: Vector, x: Array, y: Codes, rescaling: Rescaling) -> Found:
         """The highest set of labels or relaxed one, and a bound where it may not be the maximum."""
         losses = np.stack((y, 1 - y), axis=1).astype(np.float64)
-        found = self._inferred(w, x, losses)
-        if found.exact:
-            return Found(found.labels)
-        bound = found.bound - self.score_of(w, x, y)
-        if found.node_marginals is None or found.edge_marginals is None:
-            return Found(found.labels, bound)
-        return Found(Fractional(found.node_marginals, found.edge_marginals), bound)
+        return answered(self._inferred(w, x, losses), (self.k,), lambda: self.score_of(w, x, y))
 
     def _inferred(self, w: Vector, x: Array, losses: Array | None = None) -> Inferred:
         W, V = self.weights(w)

@@ -49,6 +49,21 @@ class Found(NamedTuple):
     bound: float | None = None
 
 
+def distinct_labels(given: Any, structures: Sequence[Any]) -> NDArray[Any]:
+    """The labels (k,) that are given, else those of structures, sorted; there must be two of them."""
+    found = np.unique(np.concatenate([np.ravel(y) for y in structures])) if given is None else np.asarray(given)
+    if found.ndim != 1 or len(np.unique(found)) != len(found) or len(found) < 2:
+        raise InvalidInput(f"there must be at least two different labels, got {len(np.unique(found))}")
+    return found
+
+
+def numbered(labels: Any, given: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Numbers (...) of the labels given, and which of them are strangers."""
+    order = np.argsort(labels)
+    codes = order[np.minimum(np.searchsorted(labels, given, sorter=order), len(order) - 1)]
+    return codes.astype(np.intp), np.asarray(np.asarray(labels)[codes] != given)
+
+
 class StructuredModel(ABC):
     """Base of all models; see the head of this file for how to write one's own."""
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from mercer.errors import InvalidInput
 from mercer.problems.structured import Examples, Plane, Rescaling, SparseVector, Sum, Vector
-from mercer.structured.model import Found, StructuredModel
+from mercer.structured.model import Found, StructuredModel, numbered
 
 Matrix = NDArray[np.float64]
 
@@ -53,11 +53,9 @@ class Multiclass(StructuredModel):
             return points, None
         given = column_or_1d(Y)
         check_consistent_length(points, given)
-        order = np.argsort(self.labels)
-        codes = order[np.minimum(np.searchsorted(self.labels, given, sorter=order), len(order) - 1)]
-        unknown = np.asarray(self.labels)[codes] != given
-        if unknown.any():
-            stranger = given[unknown].tolist()[0]
+        codes, strange = numbered(self.labels, given)
+        if strange.any():
+            stranger = given[strange].tolist()[0]
             raise InvalidInput(f"Y has the label {stranger!r}, which is not among the labels of the model")
         return points, codes
 

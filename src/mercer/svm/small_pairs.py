@@ -18,9 +18,9 @@ from mercer import threads
 from mercer.gram import RowsOnDemand
 from mercer.machine.training_set import TrainingSet
 from mercer.solvers.monitor import Monitor
-from mercer.solvers.quadratic.growing_rows import GrowingRows
 from mercer.solvers.quadratic.pair_steps import ALL_ROWS
 from mercer.solvers.quadratic.pairs import PairSolution, Stretches, Values, solve_pairs
+from mercer.solvers.quadratic.rooms import BlockRows
 from mercer.solvers.solution import Record, Solution, Stopped
 from mercer.svm.solving import BinaryMachine
 
@@ -85,7 +85,7 @@ def train_pairs(
         if workers:
             gram = training.streamed(members)
             exact = partial(_exact_values, gram.exact_dot, np.arange(len(members)))
-            values = Values.growing(GrowingRows(gram, largest))
+            values = Values.growing(BlockRows(gram, largest))
             found = solve_pairs(values, stretches, own_box, tol, max_iter, monitor.go_on, exact, workers)
             kept |= zip(rest, found)
     seconds = (time.perf_counter() - began) / max(1, len(kept))
@@ -103,10 +103,11 @@ def train_pairs(
 
 def _values(rows: RowsOnDemand, members: Index, stretches: list[Stretches]) -> Values:
     """Where small pairs of the points `members` have their kernel values from."""
-    if len(stretches) > 1 and len(members) <= SHARED_POINTS and max(s[1] + s[3] for s in stretches) <= ALL_ROWS:
+    largest = max(s[1] + s[3] for s in stretches)
+    if len(stretches) > 1 and len(members) <= SHARED_POINTS and largest <= ALL_ROWS:
         # Pairs this small need all their values, and every class is in several pairs: compute each value once.
         return Values.stored(rows.block(members, members))
-    return Values.of_points(rows, members)
+    return Values.of_points(rows, members, largest)
 
 
 def _exact_values(exact_dot: ExactDot, members: Index, pair: Stretches, c: Vector, some: Index) -> Vector:

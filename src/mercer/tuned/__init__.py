@@ -5,12 +5,6 @@ from mercer.tuned.ordinal import TunedOrdinalSVC, TunedProportionalOdds, TunedRa
 from mercer.tuned.tuning import Tuned, tune
 
 __all__ = [
-    "Tuned",
-    "TunedLogistic",
-    "TunedOrdinalSVC",
-    "TunedProportionalOdds",
-    "TunedRankSVM",
-    "TunedSVC",
-    "TunedSVR",
+    "Tuned", "TunedLogistic", "TunedOrdinalSVC", "TunedProportionalOdds", "TunedRankSVM", "TunedSVC", "TunedSVR",
     "tune",
-]
+]  # fmt: skip

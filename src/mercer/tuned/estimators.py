@@ -57,6 +57,8 @@ class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: 
 
     _final: ClassVar[type[Any]]
     """The machine that is trained with what was found."""
+    _own: ClassVar[tuple[str, ...]] = ()
+    """Parameters of that machine that only this kind has."""
 
     kernel: Any = "rbf"
     C: Any = None
@@ -120,8 +122,7 @@ class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: 
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels or values (n,) of the final machine."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.predict(X))
+        return self._answer("predict", X)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None, **others: Any) -> None:
         """Search and train; see `_search` for `monitor`; `others` are what `_found` of a machine takes beside."""
@@ -210,9 +211,11 @@ class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: 
         check_is_fitted(self)
         return self.best_estimator_.n_support_
 
-    def _machine_options(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in HANDED_ON}
-        return {"C": self.best_params_["C"], "kernel": self.kernel_, **own}
+    def _machine(self) -> Any:
+        """The machine at the best parameters, not yet trained."""
+        found = {name: value for name, value in self.best_params_.items() if name != "sigma"}
+        shared = {name: getattr(self, name) for name in (*HANDED_ON, *self._own)}
+        return self._final(kernel=self.kernel_, **shared, **found)
 
     def _parts(self) -> list[Any]:
         check_is_fitted(self)
@@ -222,12 +225,18 @@ class TunedMachine(MadeOfMachines, CallbackSupportMixin, HoldsValues):  # type: 
         check_is_fitted(self)
         return arguments.prediction_data(self, "features", X, 0)
 
+    def _answer(self, method: str, X: Any) -> NDArray[Any]:
+        """What a method of the final machine answers at points X (n, d)."""
+        X = self._checked(X)
+        return np.asarray(getattr(self.best_estimator_, method)(X))
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TunedClassifier(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # scikit-learn is untyped
-    """What the two classifiers share: the search over classes, and the machine that is trained with what it found."""
+    """What the classifiers share: the search over classes, and the machine that is trained with what it found."""
 
     _logistic: ClassVar[bool] = False
+    _own: ClassVar[tuple[str, ...]] = ("class_weight",)
 
     class_weight: Any = None
 
@@ -239,10 +248,6 @@ class TunedClassifier(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # s
         **TunedMachine._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
     }
-
-    def _machine(self) -> Any:
-        """The machine at the best parameters, not yet trained."""
-        raise NotImplementedError
 
     def _found(self, X: Any, y: Any, sample_weight: Any, monitor: Monitor | None) -> Any:
         X, y = arguments.training_data(self, "features", X, y)
@@ -264,8 +269,19 @@ class TunedClassifier(ClassifierMixin, TunedMachine):  # type: ignore[misc]  # s
 
     def decision_function(self, X: Any) -> Array:
         """Decision values of the final machine."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.decision_function(X))
+        return self._answer("decision_function", X)
+
+
+class WithProbabilities(TunedClassifier):
+    """A classifier whose final machine has probabilities by its nature."""
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, k)."""
+        return self._answer("predict_proba", X)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the class probabilities (n, k)."""
+        return self._answer("predict_log_proba", X)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -307,6 +323,7 @@ class TunedSVC(TunedClassifier):
     """
 
     _final = SVC
+    _own = ("class_weight", "probability", "random_state")
 
     probability: bool = False
 
@@ -315,19 +332,10 @@ class TunedSVC(TunedClassifier):
         "probability": ["boolean"],
     }
 
-    def _machine(self) -> Any:
-        return self._final(
-            class_weight=self.class_weight,
-            probability=self.probability,
-            random_state=self.random_state,
-            **self._machine_options(),
-        )
-
     @available_if(offers_probability)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, k) of the final `SVC`; with probability=True only."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.predict_proba(X))
+        return self._answer("predict_proba", X)
 
     @available_if(offers_probability)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict_log_proba(self, X: Any) -> Array:
@@ -336,7 +344,7 @@ class TunedSVC(TunedClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TunedLogistic(TunedClassifier):
+class TunedLogistic(WithProbabilities):
     """Kernel logistic regression with C and the kernel's width chosen by cross-validation, by its probabilities.
 
     The parameters and attributes are those of `TunedSVC` without `probability`, and
@@ -349,19 +357,6 @@ class TunedLogistic(TunedClassifier):
 
     _final = KernelLogistic
     _logistic = True
-
-    def _machine(self) -> Any:
-        return self._final(class_weight=self.class_weight, **self._machine_options())
-
-    def predict_proba(self, X: Any) -> Array:
-        """Class probabilities (n, k)."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.predict_proba(X))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the class probabilities (n, k)."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.predict_log_proba(X))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -391,5 +386,4 @@ class TunedSVR(RegressorMixin, TunedMachine):  # type: ignore[misc]  # scikit-le
         weights = np.ones(len(targets)) if counted is None else counted
         data = Data(arguments.working_form(points), None, targets, 0, weights, counted)
         self._search(data, data.X, y, self.epsilon, folds, monitor)
-        machine = self._final(epsilon=self.best_params_["epsilon"], **self._machine_options())
-        return machine.fit(X, y, sample_weight=sample_weight)
+        return self._machine().fit(X, y, sample_weight=sample_weight)

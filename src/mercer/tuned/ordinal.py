@@ -24,7 +24,7 @@ from mercer.selection.latent_path import Learner
 from mercer.selection.search import Data
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
-from mercer.tuned.estimators import TunedClassifier, TunedMachine
+from mercer.tuned.estimators import TunedClassifier, TunedMachine, WithProbabilities
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -148,19 +148,12 @@ class TunedRanks(TunedClassifier):
         return _scored(self.scoring, self._scores)
 
     def _learner(self) -> Learner:
-        return RankLearner(self._final(**self._own()), getattr(self._score(), "output", self._of_function))
-
-    def _own(self) -> dict[str, Any]:
-        """Parameters that only this machine has."""
-        raise NotImplementedError
-
-    def _machine(self) -> Any:
-        return self._final(class_weight=self.class_weight, **self._own(), **self._machine_options())
+        machine = self._final(**{name: getattr(self, name) for name in self._own})
+        return RankLearner(machine, getattr(self._score(), "output", self._of_function))
 
     def utility(self, X: Any) -> Array:
         """Values (n,) of the latent function: the higher, the better."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.utility(X))
+        return self._answer("utility", X)
 
     @property
     def thresholds_(self) -> Array:
@@ -187,6 +180,7 @@ class TunedOrdinalSVC(TunedRanks):
     loss: str = "squared_hinge"
 
     _final = OrdinalSVC
+    _own = ("class_weight", "thresholds", "loss")
     _scores = OF_RANKS
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -194,15 +188,12 @@ class TunedOrdinalSVC(TunedRanks):
         **{name: OrdinalSVC._parameter_constraints[name] for name in ("thresholds", "loss")},
     }
 
-    def _own(self) -> dict[str, Any]:
-        return {"thresholds": self.thresholds, "loss": self.loss}
-
     def _unit(self, data: Data) -> float:
         return _pair_unit(data, data.codes) if self.thresholds == "pairs" else 1.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TunedProportionalOdds(TunedRanks):
+class TunedProportionalOdds(WithProbabilities, TunedRanks):
     """`ProportionalOdds` with C and the kernel's width chosen by cross-validation, by its probabilities.
 
     The parameters and attributes are those of `TunedSVC` without `probability`, and
@@ -217,6 +208,7 @@ class TunedProportionalOdds(TunedRanks):
     link: str = "logit"
 
     _final = ProportionalOdds
+    _own = ("class_weight", "link")
     _scores = (*scoring.PROBABILITY, *OF_RANKS)
     _of_function = "probabilities"
 
@@ -224,19 +216,6 @@ class TunedProportionalOdds(TunedRanks):
         **TunedClassifier._parameter_constraints,
         "link": ProportionalOdds._parameter_constraints["link"],
     }
-
-    def _own(self) -> dict[str, Any]:
-        return {"link": self.link}
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities (n, k) of the ranks."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.predict_proba(X))
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the probabilities (n, k)."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.predict_log_proba(X))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -257,6 +236,7 @@ class TunedRankSVM(TunedMachine):
     loss: str = "squared_hinge"
 
     _final = RankSVM
+    _own = ("loss",)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TunedMachine._parameter_constraints,
@@ -288,13 +268,11 @@ class TunedRankSVM(TunedMachine):
         points, learner = arguments.working_form(points), OrderLearner(RankSVM(loss=self.loss))
         data = Data(points, ranks, targets, len(values), weights, counted, learner=learner, queries=queries)
         self._search(data, data.X, y, None, folds, monitor)
-        machine = RankSVM(loss=self.loss, **self._machine_options())
-        return machine.fit(X, y, sample_weight=sample_weight, groups=groups)
+        return self._machine().fit(X, y, sample_weight=sample_weight, groups=groups)
 
     def utility(self, X: Any) -> Array:
         """Values (n,) of the latent function: the higher, the earlier in the order."""
-        X = self._checked(X)
-        return np.asarray(self.best_estimator_.utility(X))
+        return self._answer("utility", X)
 
     def decision_function(self, X: Any) -> Array:
         """The same values."""

@@ -15,7 +15,7 @@ from mercer.problems import RegularisedRisk
 from mercer.solvers import Monitor, by_name, catalogue
 from mercer.solvers.classical import dual as dual_module
 from mercer.solvers.classical import svmlight
-from mercer.solvers.classical.dual import ClassicalDual
+from mercer.solvers.classical.dual import ClassicalDual, Given
 
 CLASSICAL = [name for name, module in catalogue.MODULES.items() if module.startswith("classical.")]
 MINE = ["chunking", "osuna", "pcg_chunking", "svmlight", "svmtorch", "working_set"]
@@ -29,7 +29,7 @@ def labelled(n=300, seed=0, precision="float64"):
 
 
 def state(problem, **options):
-    return ClassicalDual(problem, 1e-3, None, name="state", **options)
+    return ClassicalDual(Given(problem, 1e-3, None, **options))
 
 
 @pytest.mark.parametrize("bias", zoo.BIASES)

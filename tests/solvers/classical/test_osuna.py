@@ -8,6 +8,7 @@ from problems import zoo
 
 from mercer.errors import InvalidInput
 from mercer.solvers.classical import osuna
+from mercer.solvers.classical.dual import Given
 from mercer.solvers.classical.osuna import AT_ONCE, Scanning
 from mercer.solvers.classical.subset import SubsetDual
 from mercer.solvers.quadratic import interior_point
@@ -17,7 +18,7 @@ ALL = [zoo.c_svc, zoo.eps_svr, zoo.nu_svc, zoo.nu_svr, zoo.one_class, zoo.square
 
 def scanning(problem, **options):
     settings = {"size": 20, "lookahead": 30, "newlimit": 10, **options}
-    dual = Scanning(problem, 1e-3, None, name="state", **settings)
+    dual = Scanning(Given(problem, 1e-3, None), **settings)
     dual.survey()
     return dual
 

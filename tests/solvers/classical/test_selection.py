@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from problems import zoo
 
 from mercer.errors import InvalidInput
-from mercer.solvers.classical.dual import ClassicalDual
+from mercer.solvers.classical.dual import ClassicalDual, Given
 from mercer.solvers.classical.selection import SCORES, balanced, checked_score, violation_scores
 from mercer.solvers.classical.svmlight import steepest
 from mercer.solvers.quadratic import interior_point
@@ -19,7 +19,7 @@ def somewhere(kind, seed, n=30, bias="free"):
     program, rng = problem.program(), np.random.default_rng(seed + 100)
     low, high = np.maximum(program.lower, -3.0), np.minimum(program.upper, 3.0)
     s = np.where(rng.uniform(size=program.size) < 0.4, rng.uniform(low, high), 0.0)
-    dual = ClassicalDual(problem, 1e-3, program.project(s), name="state")
+    dual = ClassicalDual(Given(problem, 1e-3, program.project(s)))
     dual.survey()
     return problem, dual
 

@@ -10,6 +10,7 @@ from problems import zoo
 
 from mercer.errors import InvalidInput
 from mercer.solvers.classical import svmlight, svmtorch
+from mercer.solvers.classical.dual import Given
 from mercer.solvers.classical.subset import SubsetDual
 from mercer.solvers.classical.svmlight import SteepestDirection, steepest
 from mercer.solvers.classical.svmtorch import OneSideOfTheTube
@@ -19,7 +20,7 @@ from mercer.solvers.quadratic import interior_point
 def state(problem, size=4, kind=SteepestDirection):
     program, rng = problem.program(), np.random.default_rng(7)
     s = program.project(np.where(rng.uniform(size=program.size) < 0.5, rng.uniform(program.lower, program.upper), 0.0))
-    dual = kind(problem, 1e-3, s, name="state", size=size, looks=None, final_check=True)
+    dual = kind(Given(problem, 1e-3, s), size=size, looks=None, final_check=True)
     dual.survey()
     return dual
 

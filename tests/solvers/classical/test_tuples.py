@@ -50,7 +50,7 @@ def test_the_optimum_is_that_of_an_independent_interior_point_code(kind):
 def test_a_step_moves_at_most_one_variable_more_than_there_are_equalities(kind):
     problem = case(kind, 1, n=25).problem
     program = problem.program()
-    run = tuples.Tuples(problem, None, SILENT)
+    run = tuples.Tuples(problem, 1e-3, None, SILENT)
     for _ in range(15):
         e = run.steepest()
         assert 0 < np.count_nonzero(e) <= program.d.size + 1
@@ -69,7 +69,7 @@ def test_the_multipliers_prove_the_violation(kind):
     """G - A'h is at least -v where a variable may rise and at most v where it may fall, and v is the slope of e."""
     problem = case(kind, 2, n=25).problem
     program = problem.program()
-    run = tuples.Tuples(problem, None, SILENT)
+    run = tuples.Tuples(problem, 1e-3, None, SILENT)
     for _ in range(10):
         e = run.steepest()
         v, G = 0.5 * run.violation, run.gradient()

@@ -8,6 +8,7 @@ from problems import zoo
 
 from mercer.errors import InvalidInput
 from mercer.solvers.classical import working_set
+from mercer.solvers.classical.dual import Given
 from mercer.solvers.classical.selection import SCORES, balanced
 from mercer.solvers.classical.subset import SubsetDual
 from mercer.solvers.classical.working_set import FixedSize
@@ -70,7 +71,7 @@ def test_the_objective_falls_strictly_with_every_set(kind, score, monkeypatch):
 def test_after_a_subset_is_solved_its_own_conditions_hold(kind):
     """Problem 10.11: with b adjusted the terms of the working set vanish."""
     problem = zoo.case(kind, 5, n=60, bias="free", C=1.0).problem
-    dual = FixedSize(problem, 1e-3, None, name="state", size=10, score="gap", sticky=0)
+    dual = FixedSize(Given(problem, 1e-3, None), size=10, score="gap", sticky=0)
     for _ in range(5):
         dual.survey()
         V = balanced(dual, 10, "gap")

@@ -83,7 +83,7 @@ def test_minres_residuals_never_rise_and_match_scipy():
 def test_symmlq_error_falls_monotonically_until_it_is_rounding():
     problem = make(k=1, C=20.0)
     exact = np.linalg.solve(saddle_matrix(problem), np.r_[problem.Y[:, 0], 0.0])
-    run = symmlq._Symmlq(problem, None, None, None, None)
+    run = symmlq._Symmlq(problem, tol=None)
     errors = []
     for _ in range(40):
         errors.append(np.linalg.norm(run.U[:, 0] - exact))
@@ -95,9 +95,7 @@ def test_symmlq_error_falls_monotonically_until_it_is_rounding():
 @pytest.mark.parametrize("solver", [minres, symmlq])
 def test_the_residual_reported_is_the_true_one(solver):
     problem = make(k=2, C=10.0)
-    run = {"minres": minres._Minres, "symmlq": symmlq._Symmlq}[solver.__name__.rsplit(".", 1)[-1]](
-        problem, None, None, None, None
-    )
+    run = {"minres": minres._Minres, "symmlq": symmlq._Symmlq}[solver.__name__.rsplit(".", 1)[-1]](problem, tol=None)
     form = run.form
     for _ in range(10):
         run.step()

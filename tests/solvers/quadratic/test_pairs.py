@@ -10,7 +10,7 @@ from mercer.kernels import Gaussian, Matern, Polynomial
 from mercer.losses import Hinge
 from mercer.problems import RegularisedRisk
 from mercer.solvers.quadratic import decomposition, interior_point
-from mercer.solvers.quadratic.pairs import Values, best_bias, solve_pairs
+from mercer.solvers.quadratic.pairs import Values, _at_scale, _best_multiple, best_bias, solve_pairs
 
 KERNELS = [Gaussian(sigma=1.3), Polynomial(degree=2, offset=1.0), Matern(nu=1.5, sigma=2.0)]
 
@@ -39,7 +39,7 @@ def test_every_pair_reaches_the_optimum_of_its_own_problem(kernel, dtype):
     box = np.random.default_rng(2).uniform(0.5, 3.0, size=len(codes))
     pairs, stretches = stretches_of(codes)
     rows = RowsOnDemand.of(kernel, X, dtype)
-    found = solve_pairs(Values.of_points(rows, order), stretches, box, 1e-7)
+    found = solve_pairs(Values.of_points(rows, order, len(order)), stretches, box, 1e-7)
     for (i, j), (a, size, b, other), machine in zip(pairs, stretches, found):
         own = np.r_[order[a : a + size], order[b : b + other]]
         y = np.where(labels[own] == i, 1.0, -1.0)
@@ -61,7 +61,7 @@ def test_threads_and_order_of_pairs_change_nothing(monkeypatch):
     X, codes = three_classes(2500, seed=3)
     _, stretches = stretches_of(codes)
     rows = RowsOnDemand.of(Gaussian(sigma=1.0), X, np.float32)
-    arguments = (Values.of_points(rows, np.arange(len(codes))), stretches, np.ones(len(codes)), 1e-3)
+    arguments = (Values.of_points(rows, np.arange(len(codes)), len(codes)), stretches, np.ones(len(codes)), 1e-3)
     monkeypatch.setenv("MERCER_NUM_THREADS", "2")
     together = solve_pairs(*arguments)
     monkeypatch.setenv("MERCER_NUM_THREADS", "1")
@@ -74,7 +74,7 @@ def test_stretches_of_a_stored_matrix_give_the_same_machines():
     _, stretches = stretches_of(codes)
     kernel, box = Gaussian(sigma=1.0), np.ones(len(codes))
     rows = RowsOnDemand.of(kernel, X, np.float64)
-    from_points = solve_pairs(Values.of_points(rows, np.arange(len(codes))), stretches, box, 1e-8)
+    from_points = solve_pairs(Values.of_points(rows, np.arange(len(codes)), len(codes)), stretches, box, 1e-8)
     from_matrix = solve_pairs(Values.stored(kernel(X)), stretches, box, 1e-8)
     for one, other in zip(from_points, from_matrix):
         assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-8)
@@ -85,7 +85,8 @@ def test_step_limit_is_kept():
     X, codes = three_classes()
     _, stretches = stretches_of(codes)
     rows = RowsOnDemand.of(Gaussian(sigma=1.0), X, np.float32)
-    found = solve_pairs(Values.of_points(rows, np.arange(len(codes))), stretches, np.ones(len(codes)), 1e-9, 7)
+    values = Values.of_points(rows, np.arange(len(codes)), len(codes))
+    found = solve_pairs(values, stretches, np.ones(len(codes)), 1e-9, 7)
     assert [machine.steps for machine in found] == [7, 7, 7]
 
 
@@ -121,6 +122,27 @@ def test_best_bias_minimises_the_loss(n, seed):
     def loss(b):
         return box @ np.maximum(0.0, 1 - y * (F + b))
 
-    b = best_bias(F, y, box, np.argsort(y - F))
+    b = best_bias(F, y, box, 1.0)
     others = np.concatenate([y - F, rng.normal(size=20)])
     assert loss(b) <= min(loss(other) for other in others) + 1e-12
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3, 1e5])
+@pytest.mark.parametrize("short", [0.5, 0.9, 0.999, 1.0])
+def test_the_best_multiple_of_a_pair_is_that_of_its_problem(C, short):
+    X, codes = three_classes(200, seed=11)
+    y = np.where(codes == 0, 1.0, -1.0)
+    problem = RegularisedRisk(Gram(Gaussian(sigma=1.0), X), y, Hinge(), C)
+    s = short * decomposition.solve(problem, tol=1e-3).coefficients
+    F, box = Gaussian(sigma=1.0)(X) @ s, np.full(200, C)
+    primal, gap, bias, slope = _at_scale(F, y, box, s, 1.0)
+    found, least = _best_multiple(F, y, box, s, primal, gap, slope)
+    expected = problem.certificate(s, F, aim=0.0)
+    plain = problem.certificate(s, F)
+    assert primal == pytest.approx(plain.primal, rel=1e-9)
+    assert gap == pytest.approx(plain.gap, rel=1e-6, abs=1e-9 * primal)
+    assert bias == pytest.approx(plain.bias, abs=1e-6)
+    assert least <= gap
+    assert least == pytest.approx(found - (primal - gap), rel=1e-6, abs=1e-9 * primal)
+    # Either search ends when a twentieth of its gap is all that may be left to gain.
+    assert least <= 1.06 * expected.gap + 1e-9 * primal

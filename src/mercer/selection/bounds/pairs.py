@@ -6,6 +6,7 @@ f(x_i) - f(x_j) over pairs with y_i > y_j for ||w|| = 1, and the diameter of the
 k = fat(rho/8) = 64 (D/rho)^2.
 """
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -44,11 +45,5 @@ def pair_bound(
     found = fat_margin_bound(fat_shattering(diameter, rho / 8.0).value, pairs, delta=delta)
     if mode == "disjoint":
         return found
-    return Bound(
-        found.value,
-        (*found.assumptions, _CHAINED),
-        found.confidence,
-        found.trivial,
-        (*found.failed, _CHAINED),
-        {**found.details, "pairs": pairs},
-    )
+    needs, failed = (*found.assumptions, _CHAINED), (*found.failed, _CHAINED)
+    return replace(found, assumptions=needs, failed=failed, details={**found.details, "pairs": pairs})

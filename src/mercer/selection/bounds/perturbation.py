@@ -11,7 +11,7 @@ regularisation 1/gamma: the more of it, the more stable the machine.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mercer import dense
 from mercer.selection.bounds.result import Bound
@@ -20,7 +20,7 @@ from mercer.selection.bounds.result import Bound
 def coefficient_change(H: ArrayLike, dH: ArrayLike, y: ArrayLike, dy: ArrayLike) -> Bound:
     """Bound on |da| / |a| for H a = y (n,) and (H + dH)(a + da) = y + dy, both matrices symmetric."""
     matrix, change = (np.asarray(A, dtype=np.float64) for A in (H, dH))
-    values, changes = (np.abs(_eigenvalues(A)) for A in (matrix, change))
+    values, changes = (np.abs(dense.eigenvalues(A)) for A in (matrix, change))
     kappa = float(values.max() / values.min()) if values.min() > 0.0 else np.inf
     rho = float(changes.max() / values.max())
     right = float(np.linalg.norm(np.asarray(dy)) / np.linalg.norm(np.asarray(y)))
@@ -32,7 +32,3 @@ def coefficient_change(H: ArrayLike, dH: ArrayLike, y: ArrayLike, dy: ArrayLike)
         trivial=np.inf,
         details={"kappa": kappa, "rho": rho},
     )
-
-
-def _eigenvalues(A: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(dense.eigenvalues(A))

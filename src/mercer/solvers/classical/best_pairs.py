@@ -21,7 +21,9 @@ from mercer.solvers.classical.signed import NEVER, highest_fall, lowest_rise
 from mercer.solvers.classical.steps import (
     ENOUGH,
     NOTHING,
+    REDUCE,
     SETTLED,
+    free,
     held,
     missing,
     rising_slope,
@@ -62,8 +64,13 @@ def steepest_partner(signed: Any, state: Any, rows: Any, i: int) -> int:
 
 
 @loop
-def best_pairs(signed: Any, state: Any, rows: Any, groups: int, second: bool, tol: float, most: int, made: Any) -> int:
-    """Steps on the best pair until the violation is at most tol; `made` (1,) counts them up to `most`."""
+def best_pairs(
+    signed: Any, state: Any, rows: Any, groups: int, second: bool, tol: float, most: int, made: Any, between: Any
+) -> int:
+    """Steps on the best pair until the violation is at most tol; `made` (1,) counts them up to `most`.
+
+    `between` (2,) counts those in a row between free variables, up to its second entry if that is positive: REDUCE.
+    """
     while True:
         violation, i, j = worst_pair(signed, state, groups)
         if violation <= tol:
@@ -75,12 +82,16 @@ def best_pairs(signed: Any, state: Any, rows: Any, groups: int, second: bool, to
             if not held(rows, p):
                 return missing(p)
             j = steepest_partner(signed, state, rows, i)
+        both_free = free(state, i) and free(state, j)
         code = step_pair(signed, state, rows, i, j, 0.0)
         if code == NOTHING:
             return SETTLED
         if code < NOTHING:
             return code
         made[0] += 1
+        between[0] = between[0] + 1 if both_free else 0
+        if between[0] == between[1]:
+            return REDUCE
 
 
 @loop

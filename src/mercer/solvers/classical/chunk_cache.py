@@ -14,21 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.arrays import Index
 from mercer.errors import BudgetTooSmall
 from mercer.gram import CacheReport
 from mercer.resources import show
-
-Index = NDArray[np.intp]
-Array = NDArray[np.float64]
+from mercer.solvers.classical.row_cache import KernelValues
 
 
-class ChunkCache:
+class ChunkCache(KernelValues):
     """Values of K + constant for `chunk` places, each with one point or none (-1), and for points outside."""
 
     def __init__(self, gram: Any, constant: float, chunk: int, budget: int) -> None:
-        self.gram, self.constant = gram, constant
-        self.n, self.dtype = int(gram.shape[0]), np.dtype(gram.dtype)
-        self.evaluations = self.hits = 0
+        super().__init__(gram, constant)
         square = chunk * chunk * self.dtype.itemsize
         if square > budget:
             raise BudgetTooSmall(
@@ -54,18 +51,6 @@ class ChunkCache:
         held = int(np.count_nonzero(self.known))
         size = self.square.nbytes + self.rectangle.nbytes + self.valid.nbytes
         return CacheReport(self.hits, self.evaluations, held, self.points.size, size)
-
-    def compute(self, rows: Index, columns: Index) -> NDArray[Any]:
-        """K[rows][:, columns] + constant, computed and counted."""
-        values = np.asarray(self.gram.block(rows, columns))
-        self.evaluations += values.size
-        return values + self.dtype.type(self.constant) if self.constant else values
-
-    def dot(self, points: Index, change: Array) -> Array:
-        """(K + constant)[:, points] change (n,), in float64."""
-        self.evaluations += self.n * points.size
-        product = np.asarray(self.gram.columns_dot(points, change), dtype=np.float64)
-        return product + self.constant * float(change.sum()) if self.constant else product
 
     # Within the chunk ------------------------------------------------------------------------------------------
 

@@ -14,19 +14,15 @@ section 10.4.1; Rifkin 2002, section 2.3, on the method of portraits).
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import BudgetTooSmall, InvalidInput
-from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.resources import available, parse, show
-from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Given, Limits, Stated, accepts, descend
 from mercer.solvers.classical.selection import violation_scores
 from mercer.solvers.classical.subset import PAIRS, SubsetDual
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 
@@ -39,7 +35,7 @@ SHARE = 0.7  # of the free memory, where no budget is stated
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     size: int = SIZE,
     order: str = "worst",
@@ -51,28 +47,22 @@ def solve(
     At most `size` violators join a chunk, the "worst" first or in the order they are "given"; `inner` minimises over
     a chunk: "pairs", or the name of a registered solver.
     """
-    return descend(
-        Chunks,
-        problem,
-        name=NAME,
-        size=size,
-        order=order,
-        inner=inner,
-        **limits,
-    )
+    return descend(Chunks, problem, size=size, order=order, inner=inner, **limits)
 
 
 class Chunks(SubsetDual):
     """Rounds of chunking; `minima` are the values of the program after each chunk."""
 
-    def __init__(
-        self, problem: Problem, tol: float, start: Array | None, *, size: int, order: str, **options: Any
-    ) -> None:
+    name = NAME
+
+    def __init__(self, given: Given, *, size: int, order: str, inner: str = PAIRS) -> None:
         if size < 2:
             raise InvalidInput(f"size must be at least 2, got {size}")
         if order not in ORDERS:
             raise InvalidInput(f"order must be 'worst' or 'given', got {order!r}")
-        super().__init__(problem, tol, few(problem.program()) if start is None else start, **options)
+        if given.start is None:
+            given = given._replace(start=few(given.problem.program()))
+        super().__init__(given, inner=inner)
         self.size, self.order = size, order
         self.minima: list[float] = []
         self.largest = 0

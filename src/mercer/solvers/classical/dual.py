@@ -18,17 +18,18 @@ outputs and rows of points without another variable are not kept up to date.  Be
 back and are looked at again.
 """
 
-from typing import Any, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array, Index, Mask
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
+from mercer.solvers import contract
 from mercer.solvers.classical.row_cache import RowCache
-from mercer.solvers.contract import require, starting_variables
+from mercer.solvers.contract import Start, require, starting_variables
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic import decomposition
 from mercer.solvers.quadratic.decomposition import GroupSums, Parts
@@ -36,33 +37,37 @@ from mercer.solvers.quadratic.violations import survey
 from mercer.solvers.solution import Solution
 from mercer.solvers.working_sets import Search
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
-
 REFRESH = 100_000  # updates of F by one coefficient between two computations in float64
 DEEPER = 0.1  # where the violation is met and the gap is not, aim for this share of the violation
+Stated = Problem | QuadraticProgram
 GROUP_SUMS = "boxes and fixed sums of groups of variables"
 
 accepts = decomposition.accepts  # what pairs within a group, or single variables without one, can solve
+
+
+class Given(NamedTuple):
+    """What a solve is given: `start` (N,) is feasible, None for a cold one; `memory` is that of the cache."""
+
+    problem: Problem
+    tol: float
+    start: Array | None
+    memory: int | str | None = None
 
 
 class ClassicalDual(GroupSums):
     """One solve: a subclass says in `advance` how variables are chosen and moved."""
 
     finishes = False
+    name: str
 
-    def __init__(
-        self, problem: Problem, tol: float, start: Array | None, *, name: str, memory: int | str | None = None
-    ) -> None:
-        program = problem.program()
-        self.name, self.memory = name, memory
+    def __init__(self, given: Given) -> None:
+        program, self.memory = given.problem.program(), given.memory
         self.cache = self.new_cache(program.gram, program.constant)
         self.counted = self.updates = 0
         self.shrunk: Mask | None = None
         self.kept: Certificate | None = None
         self.value = self.fallen = 0.0
-        super().__init__(problem, tol, start)
+        super().__init__(given.problem, given.tol, given.start)
         self.flat = self.s.reshape(-1)
         self.N = self.flat.size
         self.active: Index = np.arange(self.n)
@@ -195,7 +200,7 @@ class ClassicalDual(GroupSums):
     def settled(self) -> Mask:
         """Which variables (N,) are at a bound and do not violate by half of tol."""
         G, group = self.G.ravel(), self.group.ravel()
-        levels = self._levels() if self.groups else np.zeros(0)
+        levels = self._levels(self.G, self.s, self._program()) if self.groups else np.zeros(0)
         excess = G - (levels[group] if self.groups else 0.0)
         slack = 0.5 * self.tol
         low, high = self.flat <= self.lower.ravel(), self.flat >= self.upper.ravel()
@@ -235,25 +240,21 @@ class ClassicalDual(GroupSums):
         return linear, ridge, low if W is None else low[:, W], high if W is None else high[:, W], group
 
 
-class Limits(TypedDict, total=False):
+class Limits(contract.Limits, total=False):
     """What `solve` of every classical solver takes besides its own parameters, with the defaults of `descend`."""
 
     tol: float
     gap_tol: float | None
-    start: Array | Solution | None
-    monitor: Monitor | None
-    max_iter: int
     memory: int | str | None
 
 
 def descend(
     method: type[ClassicalDual],
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
-    name: str,
     tol: float = 1e-3,
     gap_tol: float | None = None,
-    start: Array | Solution | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     max_iter: int = -1,
     memory: int | str | None = None,
@@ -261,10 +262,10 @@ def descend(
     **options: Any,
 ) -> Solution:
     """Run a method to a violation of at most `tol`, or to a relative gap of `gap_tol` where that is given."""
-    require(accepts(problem), name, tol=tol)
+    require(accepts(problem), method.name, tol=tol)
     whole = problem if isinstance(problem, Problem) else PlainProgram(problem)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():
-        first = starting_variables(whole.program(), start, monitor)
-        dual = method(whole, tol, first, name=name, memory=memory, **options)
+        given = Given(whole, tol, starting_variables(whole.program(), start, monitor), memory)
+        dual = method(given, **options)
         return Search(dual, tol=tol, gap_tol=gap_tol, monitor=listener, seed=seed).run(max_iter)

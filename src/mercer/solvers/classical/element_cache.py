@@ -11,16 +11,13 @@ A value costs twice the bytes that it has in a row, and is held once for both of
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.errors import BudgetTooSmall
 from mercer.gram import CacheReport
 from mercer.resources import parse
 from mercer.solvers.classical.row_cache import budget_for
-
-Index = NDArray[np.intp]
-Array = NDArray[np.float64]
 
 ENTRY = 16  # bytes: a key and a value
 LEAST = 2  # entries

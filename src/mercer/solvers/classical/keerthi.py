@@ -22,14 +22,12 @@ most tol.
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
 from mercer.solvers.classical import dual
-from mercer.solvers.classical.dual import Limits, descend
+from mercer.solvers.classical.dual import Given, Limits, Stated, descend
 from mercer.solvers.classical.signed import NEVER
 from mercer.solvers.classical.signed_dual import SignedDual
 from mercer.solvers.classical.steps import (
@@ -45,8 +43,6 @@ from mercer.solvers.classical.steps import (
 )
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 NAME = "keerthi"
 ACCEPTS = "boxes and fixed sums of groups of variables, at least one sum"
@@ -66,12 +62,7 @@ def accepts(problem: Any) -> Acceptance:
     return answer
 
 
-def solve(
-    problem: Problem | QuadraticProgram,
-    *,
-    modification: int = 2,
-    **limits: Unpack[Limits],
-) -> Solution:
+def solve(problem: Stated, *, modification: int = 2, **limits: Unpack[Limits]) -> Solution:
     """Solve to a violation e_lo - e_hi of at most `tol`, or to a relative gap of `gap_tol` where that is given.
 
     `modification` 1 or 2 as at the head of this file; `memory` is that of the row cache.
@@ -79,20 +70,16 @@ def solve(
     if modification not in (1, 2):
         raise InvalidInput(f"modification must be 1 or 2, got {modification!r}")
     require(accepts(problem), NAME)
-    return descend(
-        TwoThresholds,
-        problem,
-        name=NAME,
-        pairs=modification == 2,
-        **limits,
-    )
+    return descend(TwoThresholds, problem, pairs=modification == 2, **limits)
 
 
 class TwoThresholds(SignedDual):
     """Passes over all variables, and work on the free ones between them."""
 
-    def __init__(self, problem: Problem, tol: float, start: Array | None, *, pairs: bool, **options: Any) -> None:
-        super().__init__(problem, tol, start, **options)
+    name = NAME
+
+    def __init__(self, given: Given, *, pairs: bool) -> None:
+        super().__init__(given)
         self.pairs = pairs
         self.levels, self.holders = np.empty((self.groups, 2)), np.empty((self.groups, 2), dtype=np.intp)
         # Whether the pass is over all, where it is, and how many steps were made in it.

@@ -17,18 +17,12 @@ pair that violates most would be taken by the engine where a scan got stuck.
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index, Mask
 from mercer.errors import InvalidInput
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Given, Limits, Stated, accepts, descend
 from mercer.solvers.classical.subset import PAIRS, SubsetDual
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 
@@ -43,7 +37,7 @@ SETS = 20  # working sets between two questions to the monitor
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     size: int = SIZE,
     lookahead: int = LOOKAHEAD,
@@ -60,33 +54,16 @@ def solve(
         raise InvalidInput(f"newlimit must be at least 2 and below size = {size}, got {newlimit}")
     if lookahead < 1:
         raise InvalidInput(f"lookahead must be positive, got {lookahead}")
-    return descend(
-        Scanning,
-        problem,
-        name=NAME,
-        size=size,
-        lookahead=lookahead,
-        newlimit=newlimit,
-        inner=inner,
-        **limits,
-    )
+    return descend(Scanning, problem, size=size, lookahead=lookahead, newlimit=newlimit, inner=inner, **limits)
 
 
 class Scanning(SubsetDual):
     """Rounds of Osuna's decomposition; F is up to date at the points just looked at, and everywhere between rounds."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        tol: float,
-        start: Array | None,
-        *,
-        size: int,
-        lookahead: int,
-        newlimit: int,
-        **options: Any,
-    ) -> None:
-        super().__init__(problem, tol, start, **options)
+    name = NAME
+
+    def __init__(self, given: Given, *, size: int, lookahead: int, newlimit: int, inner: str = PAIRS) -> None:
+        super().__init__(given, inner=inner)
         self.size, self.lookahead, self.newlimit = size, lookahead, newlimit
         self.next = 0
         self.examined = self.bound_changes = 0

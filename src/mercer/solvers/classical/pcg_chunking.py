@@ -14,19 +14,14 @@ It ends where no move is left and no fixed variable wants to leave its bound.
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram, onto_sum
+from mercer.arrays import Array, Index, Mask
+from mercer.problems.program import onto_sum
 from mercer.solvers.classical.chunking import SIZE, Chunks
-from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Limits, Stated, accepts, descend
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections, over_all
 from mercer.solvers.quadratic.analytic_step import FLAT, SNAP
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 
@@ -37,26 +32,15 @@ MOST_STARTS = 20  # of conjugate gradients for each variable of a chunk
 INNER = 0.1  # a face is minimised until its gradient has fallen to this share: its variables are not yet the right ones
 
 
-def solve(
-    problem: Problem | QuadraticProgram,
-    *,
-    size: int = SIZE,
-    order: str = "worst",
-    **limits: Unpack[Limits],
-) -> Solution:
+def solve(problem: Stated, *, size: int = SIZE, order: str = "worst", **limits: Unpack[Limits]) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol`; parameters as in `chunking`."""
-    return descend(
-        ProjectedChunks,
-        problem,
-        name=NAME,
-        size=size,
-        order=order,
-        **limits,
-    )
+    return descend(ProjectedChunks, problem, size=size, order=order, **limits)
 
 
 class ProjectedChunks(Chunks):
     """Chunks minimised by conjugate gradients."""
+
+    name = NAME
 
     def minimise(self, V: Index, K: Any, parts: Any, aim: float, most: int) -> tuple[int, Array]:
         """Projected conjugate gradients on the variables V."""

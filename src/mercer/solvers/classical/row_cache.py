@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import BudgetTooSmall
 from mercer.gram import CacheReport
 from mercer.resources import parse, show
-
-Index = NDArray[np.intp]
-Array = NDArray[np.float64]
 
 BUDGET = 200 * 2**20  # the cache of LIBSVM
 LEAST_ROWS = 2  # a pair step needs both
@@ -28,7 +26,28 @@ LEAST_ROWS = 2  # a pair step needs both
 SHARED = 0.5
 
 
-class RowCache:
+class KernelValues:
+    """Values of K + constant (n, n) as caches ask for them, computed and counted."""
+
+    def __init__(self, gram: Any, constant: float) -> None:
+        self.gram, self.constant = gram, constant
+        self.n, self.dtype = int(gram.shape[0]), np.dtype(gram.dtype)
+        self.evaluations = self.hits = self.misses = 0
+
+    def compute(self, rows: Index, columns: Index | None) -> NDArray[Any]:
+        """K[rows][:, columns] + constant."""
+        values = np.asarray(self.gram.block(rows, columns))
+        self.evaluations += values.size
+        return values + self.dtype.type(self.constant) if self.constant else values
+
+    def dot(self, points: Index, change: Array) -> Array:
+        """(K + constant)[:, points] change (n,), in float64."""
+        self.evaluations += self.n * points.size
+        product = np.asarray(self.gram.columns_dot(points, change), dtype=np.float64)
+        return product + self.constant * float(change.sum()) if self.constant else product
+
+
+class RowCache(KernelValues):
     """Rows of K + constant (n, n) at the points `columns` (None: all).
 
     `rows` (slots, width), `slot_of` (n,) with -1 for rows not held, `used` (slots,) and `clock` (1,) are for compiled
@@ -36,11 +55,8 @@ class RowCache:
     """
 
     def __init__(self, gram: Any, constant: float = 0.0, memory: int | str | None = None) -> None:
-        self.gram, self.constant = gram, constant
-        self.n = int(gram.shape[0])
-        self.dtype = np.dtype(gram.dtype)
+        super().__init__(gram, constant)
         self.budget = budget_for(gram) if memory is None else parse(memory)
-        self.evaluations = self.hits = self.misses = 0
         self.clock = np.zeros(1, dtype=np.int64)
         self.whole = False
         held = gram.held_values() if memory is None and not constant and hasattr(gram, "held_values") else None
@@ -122,21 +138,15 @@ class RowCache:
         others = np.flatnonzero(self.row_in >= 0)
         others = others[~np.isin(others, places)]
         if self.columns is not None or others.size < SHARED * width:
-            self.rows[places] = self._values(index, self.columns)
+            self.rows[places] = self.compute(index, self.columns)
             return
         known = self.row_in[others]
         rest = np.setdiff1d(np.arange(self.n, dtype=np.intp), known)
         new = np.empty((index.size, width), dtype=self.dtype)
         new[:, known] = self.rows[np.ix_(others, index)].T
         if rest.size:
-            new[:, rest] = self._values(index, rest)
+            new[:, rest] = self.compute(index, rest)
         self.rows[places] = new
-
-    def _values(self, rows: Index, columns: Index | None) -> NDArray[Any]:
-        """K[rows][:, columns] + constant, computed and counted."""
-        values = np.asarray(self.gram.block(rows, columns))
-        self.evaluations += values.size
-        return values + self.dtype.type(self.constant) if self.constant else values
 
     # Values and products ---------------------------------------------------------------------------------------
 
@@ -148,7 +158,7 @@ class RowCache:
                 self.hits += 1
                 return float(self.rows[self.slot_of[a], at])
         self.misses += 1
-        return float(self._values(np.array([i]), np.array([j]))[0, 0])
+        return float(self.compute(np.array([i]), np.array([j]))[0, 0])
 
     def block(self, rows: Index, columns: Index) -> NDArray[Any]:
         """K[rows][:, columns] + constant, from the rows that are held and computed for the others."""
@@ -158,7 +168,7 @@ class RowCache:
         out = np.empty((rows.size, columns.size), dtype=self.dtype)
         out[held] = self.rows[np.ix_(slots[held], at)]
         if not held.all():
-            out[~held] = self._values(rows[~held], columns)
+            out[~held] = self.compute(rows[~held], columns)
         self.hits += int(np.count_nonzero(held))
         self.misses += int(np.count_nonzero(~held))
         return out
@@ -172,10 +182,7 @@ class RowCache:
         self.hits += int(np.count_nonzero(held))
         self.misses += int(np.count_nonzero(~held))
         some = change[held] @ self.rows[self.slot_of[points[held]]].astype(np.float64, copy=False)
-        others = np.asarray(self.gram.columns_dot(points[~held], change[~held]), dtype=np.float64)
-        if self.constant:
-            others = others + self.constant * float(change[~held].sum())
-        self.evaluations += self.n * int(np.count_nonzero(~held))
+        others = super().dot(points[~held], change[~held])
         return np.asarray(some + (others if self.columns is None else others[self.columns]))
 
     # Shrinking -------------------------------------------------------------------------------------------------

@@ -15,14 +15,10 @@ gradient is always taken: the other two scores say nothing of how far it is from
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index, Mask
 from mercer.errors import InvalidInput
 from mercer.solvers.classical.dual import ClassicalDual
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 SCORES = ("gap", "gradient", "multiplier")
 
@@ -58,9 +54,9 @@ def balanced(dual: ClassicalDual, size: int, score: str, usable: Mask | None = N
     _, _, lower, upper, _ = (part.ravel() for part in dual._program())
     up, down = upper - dual.flat, dual.flat - lower
     if dual.groups == 0:
-        worst = _largest(violation_scores(G, up, down, "gradient"), np.ones(G.size, dtype=np.bool_), 1)
+        worst = largest(violation_scores(G, up, down, "gradient"), np.ones(G.size, dtype=np.bool_), 1)
         found = violation_scores(G, up, down, score)
-        others = _largest(found, (found > 0) & (True if usable is None else usable), size)
+        others = largest(found, (found > 0) & (True if usable is None else usable), size)
         return np.concatenate((worst, others[others != worst[0]]))[:size]
     gaps = dual.extremes[:, 2] - dual.extremes[:, 0]
     open_groups = np.flatnonzero(gaps > 0)
@@ -72,7 +68,7 @@ def balanced(dual: ClassicalDual, size: int, score: str, usable: Mask | None = N
         found = violation_scores(excess, up, down, score)
         own = (group == g) & (found > 0) & (True if usable is None else usable)
         pair = np.array([at_low, at_high], dtype=np.intp)
-        sides = _alternating(_largest(found, own & (excess < 0), share), _largest(found, own & (excess > 0), share))
+        sides = _alternating(largest(found, own & (excess < 0), share), largest(found, own & (excess > 0), share))
         chosen.append(np.concatenate((pair, sides[~np.isin(sides, pair)]))[:share])
     return np.concatenate(chosen) if chosen else np.empty(0, dtype=np.intp)
 
@@ -83,7 +79,7 @@ def _alternating(rising: Index, falling: Index) -> Index:
     return np.concatenate((rising, falling))[np.argsort(rank, kind="stable")]
 
 
-def _largest(values: Array, where: Mask, count: int) -> Index:
+def largest(values: Array, where: Mask, count: int) -> Index:
     """The `count` variables of largest value among those allowed, best first."""
     at = np.flatnonzero(where)
     if at.size > count:

@@ -10,9 +10,8 @@ keeps it from oscillating (Schoelkopf and Smola 2002, section 10.1.4).
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Mask = NDArray[np.bool_]
+from mercer.arrays import Mask
 
 MOST = 0.5  # of the variables left, that may leave at one look
 

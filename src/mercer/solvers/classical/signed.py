@@ -21,14 +21,11 @@ and u is optimal when within each group no variable that may rise has a smaller 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.quadratic.analytic_step import SNAP, pair_length, snapped
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Stands for "may not move"; so large that an output added to it changes nothing.
 NEVER = 1e300

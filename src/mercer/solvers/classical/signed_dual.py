@@ -6,26 +6,21 @@ program's own (`signed.Signed`).
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.problems.base import Problem
-from mercer.solvers.classical.dual import ClassicalDual
+from mercer.solvers.classical.dual import ClassicalDual, Given
 from mercer.solvers.classical.signed import Signed, slope_offsets
 from mercer.solvers.classical.steps import Rows, State, missing
 from mercer.solvers.working_sets import steps_of_a_slice
-
-Array = NDArray[np.float64]
 
 
 class SignedDual(ClassicalDual):
     """u (M,) as `Signed` has it; a subclass says in `loop` how the next steps are found."""
 
-    def __init__(self, problem: Problem, tol: float, start: Array | None, **options: Any) -> None:
-        super().__init__(problem, tol, start, **options)
+    def __init__(self, given: Given) -> None:
+        super().__init__(given)
         self.signed = Signed.of(self.program)
         self.made = np.zeros(1, dtype=np.int64)
 

@@ -24,14 +24,11 @@ machines take their pairs from within a sum (section 10.5.6).
 from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
 from mercer.solvers.classical.best_pairs import best_pairs, best_singles, worst_pair
-from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Given, Limits, Stated, accepts, descend
 from mercer.solvers.classical.signed import NEVER, highest_fall, lowest_rise
 from mercer.solvers.classical.signed_dual import SignedDual, one_of
 from mercer.solvers.classical.steps import (
@@ -51,7 +48,6 @@ from mercer.solvers.solution import Solution
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 
-Array = NDArray[np.float64]
 Selection = Literal["platt", "maximal_pair", "second_order"]
 
 NAME = "smo"
@@ -63,7 +59,7 @@ PRECISION = 1e-12  # a smaller relative change of a variable is no step
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     seed: int = 0,
     selection: Selection = "platt",
@@ -85,44 +81,32 @@ def solve(
     options: dict[str, Any] = {"second": selection == "second_order"}
     if selection == "platt":
         options = {"random": seed, "share": full_pass_below, "precision": precision}
-    return descend(
-        Platt if selection == "platt" else BestPairs,
-        problem,
-        name=NAME,
-        **options,
-        **limits,
-    )
+    return descend(Platt if selection == "platt" else BestPairs, problem, **options, **limits)
 
 
 class BestPairs(SignedDual):
     """The best pair, or single variable, of all at every step."""
 
-    def __init__(self, problem: Problem, tol: float, start: Array | None, *, second: bool, **options: Any) -> None:
-        super().__init__(problem, tol, start, **options)
-        self.second = second
+    name = NAME
+
+    def __init__(self, given: Given, *, second: bool) -> None:
+        super().__init__(given)
+        self.second, self.between = second, np.array([0, -1])
 
     def loop(self, state: State, rows: Rows, tol: float, most: int) -> int:
         """Best pairs, or best variables where no sum is kept."""
         if self.groups == 0:
             return best_singles(self.signed, state, rows, tol, most, self.made)
-        return best_pairs(self.signed, state, rows, self.groups, self.second, tol, most, self.made)
+        return best_pairs(self.signed, state, rows, self.groups, self.second, tol, most, self.made, self.between)
 
 
 class Platt(SignedDual):
     """Passes over all and over the free variables."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        tol: float,
-        start: Array | None,
-        *,
-        random: int,
-        share: float,
-        precision: float,
-        **options: Any,
-    ) -> None:
-        super().__init__(problem, tol, start, **options)
+    name = NAME
+
+    def __init__(self, given: Given, *, random: int, share: float, precision: float) -> None:
+        super().__init__(given)
         self.share, self.precision = share, precision
         self.theta = np.zeros(self.groups)
         # Whether the pass is over all, where it is, steps and variables in it, and the state of the random numbers.

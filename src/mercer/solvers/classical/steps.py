@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.solvers.classical.signed import NEVER, apply_move, best_move, offsets
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-
 # What a loop ends with, besides a missing row: nothing is left to do, or as many steps were made as were asked for.
 SETTLED, ENOUGH = 0, 1
+# A loop over pairs also ends where so many steps in a row were between free variables as were asked for.
+REDUCE = 2
 # What an attempt at a step ends with, besides a missing row.
 NOTHING, STEPPED = 0, 1
 

@@ -12,19 +12,15 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import NotConverged
 from mercer.gram import Gram
 from mercer.kernels import Precomputed
-from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers import catalogue
-from mercer.solvers.classical.dual import ClassicalDual
+from mercer.solvers.classical.dual import ClassicalDual, Given
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_singles
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 PAIRS = "pairs"  # the inner solver that is compiled and has nothing to set up
 INNER_GAP = 1e-12  # relative gap asked of any other inner solver
@@ -34,13 +30,11 @@ NEAR = 1e-6  # of the width of its box: what an interior point leaves of the way
 class SubsetDual(ClassicalDual):
     """A classical dual whose rounds optimise a few variables at a time; `inner` is "pairs" or a solver's name."""
 
-    def __init__(
-        self, problem: Problem, tol: float, start: Array | None, *, inner: str = PAIRS, **options: Any
-    ) -> None:
+    def __init__(self, given: Given, *, inner: str = PAIRS) -> None:
         if inner != PAIRS:
             catalogue.by_name(inner)
         self.inner = inner
-        super().__init__(problem, tol, start, **options)
+        super().__init__(given)
 
     def optimise(self, V: Index, aim: float, most: int) -> int:
         """Minimise over the variables V until their violation is at most `aim`; how many steps that took."""

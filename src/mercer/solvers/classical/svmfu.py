@@ -26,25 +26,21 @@ import heapq
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.certificate import Certificate, Uncertainty
-from mercer.problems.program import QuadraticProgram
 from mercer.resources import parse
 from mercer.solvers.classical import keerthi
 from mercer.solvers.classical.chunk_cache import ChunkCache
-from mercer.solvers.classical.dual import ClassicalDual, Limits, descend
+from mercer.solvers.classical.dual import ClassicalDual, Given, Limits, Stated, descend
 from mercer.solvers.classical.row_cache import budget_for
 from mercer.solvers.classical.signed import NEVER, Signed, slope_offsets
 from mercer.solvers.classical.steps import State
 from mercer.solvers.classical.svmfu_chunk import Chunk
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 NAME = "svmfu"
 ACCEPTS = "boxes and fixed sums of groups of variables, at least one sum, one variable on each point"
@@ -68,7 +64,7 @@ def accepts(problem: Any) -> Acceptance:
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     seed: int = 0,
     chunk: int | None = None,
@@ -87,43 +83,27 @@ def solve(
     if drop_after is not None and drop_after < 1:
         raise InvalidInput(f"drop_after must be at least 1, or None for never, got {drop_after}")
     require(accepts(problem), NAME)
-    return descend(
-        SvmFu,
-        problem,
-        name=NAME,
-        order=seed,
-        chunk=chunk,
-        drop_after=drop_after,
-        final_check=final_check,
-        **limits,
-    )
+    return descend(SvmFu, problem, order=seed, chunk=chunk, drop_after=drop_after, final_check=final_check, **limits)
 
 
 class SvmFu(ClassicalDual):
     """The chunk in places of a `ChunkCache`, a queue of the points outside, and outputs known as of some version."""
 
+    name = NAME
+
     cache: ChunkCache
 
     def __init__(
-        self,
-        problem: Problem,
-        tol: float,
-        start: Array | None,
-        *,
-        order: int,
-        chunk: int | None,
-        drop_after: int | None,
-        final_check: bool,
-        **options: Any,
+        self, given: Given, *, order: int, chunk: int | None, drop_after: int | None, final_check: bool
     ) -> None:
         self.asked, self.drop_after, self.final_check = chunk, drop_after, final_check
-        super().__init__(problem, tol, start, **options)
+        super().__init__(given)
         self.signed = Signed.of(self.program)
         self.u = self.signed.merged(self.flat)
         self.flat[:] = self.signed.split(self.u, self.N)
         self.rank = np.random.default_rng(order).permutation(self.n)
         self.theta = np.zeros(self.groups)
-        self.goal = 0.5 * tol
+        self.goal = 0.5 * self.tol
         self.size = 0  # of the chunk
         self.chunks = self.examined = 0
         # The coefficients of the versions at which outputs were computed, and the version of each point's output.

@@ -6,42 +6,15 @@ of the rest of the chunk follow and the count starts again.  (As printed, figure
 compares g_i - g_j where y_i g_i - y_j g_j is meant.)
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from mercer.compiled import loop
-from mercer.solvers.classical.best_pairs import best_pairs, worst_pair
+from mercer.arrays import Array
+from mercer.solvers.classical.best_pairs import best_pairs
 from mercer.solvers.classical.chunk_cache import ChunkCache
 from mercer.solvers.classical.signed import Signed, all_offsets
-from mercer.solvers.classical.steps import ENOUGH, NOTHING, SETTLED, Rows, State, free, missing, step_pair
-
-Array = NDArray[np.float64]
+from mercer.solvers.classical.steps import REDUCE, Rows, State, missing
 
 INSIDE = 100  # steps in a row between free variables before the set is reduced
-REDUCE = 2  # what the loop over the chunk ends with where the set is to be reduced
-
-
-@loop
-def full_steps(signed: Any, state: Any, rows: Any, groups: int, tol: float, most: int, made: Any, inside: Any) -> int:
-    """Steps on the maximal violating pair of a chunk; `inside` (1,) counts those in a row between free variables."""
-    while True:
-        violation, i, j = worst_pair(signed, state, groups)
-        if violation <= tol:
-            return SETTLED
-        if made[0] >= most:
-            return ENOUGH
-        between = free(state, i) and free(state, j)
-        code = step_pair(signed, state, rows, i, j, 0.0)
-        if code == NOTHING:
-            return SETTLED
-        if code < NOTHING:
-            return code
-        made[0] += 1
-        inside[0] = inside[0] + 1 if between else 0
-        if inside[0] >= INSIDE:
-            return REDUCE
 
 
 class Chunk:
@@ -49,7 +22,7 @@ class Chunk:
 
     def __init__(self, signed: Signed, state: State, cache: ChunkCache, diagonal: Array, groups: int) -> None:
         self.signed, self.state, self.cache, self.diagonal, self.groups = signed, state, cache, diagonal, groups
-        self.made, self.inside = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        self.made, self.between = np.zeros(1, dtype=np.int64), np.array([0, INSIDE])
 
     def solve(self, tol: float, most: int) -> None:
         """Steps on the whole chunk, and on its free variables alone when only they move."""
@@ -58,10 +31,10 @@ class Chunk:
         while True:
             where = np.where(cache.known[:m], np.arange(m), -1)
             rows = Rows(cache.square, where, stamps, clock, self.diagonal)
-            code = full_steps(self.signed, self.state, rows, self.groups, tol, most, self.made, self.inside)
+            code = best_pairs(self.signed, self.state, rows, self.groups, False, tol, most, self.made, self.between)
             if code == REDUCE:
                 self.solve_reduced(tol, most)
-                self.inside[0] = 0
+                self.between[0] = 0
             elif code >= 0:
                 return
             else:
@@ -75,7 +48,7 @@ class Chunk:
         small = State(before.copy(), state.F[R], state.rise[R], state.fall[R], state.gained)
         stamps, clock = np.zeros(R.size, dtype=np.int64), np.zeros(1, dtype=np.int64)
         rows = Rows(square, np.arange(R.size), stamps, clock, self.diagonal[R])
-        best_pairs(self.signed.part(R), small, rows, self.groups, False, tol, most, self.made)
+        best_pairs(self.signed.part(R), small, rows, self.groups, False, tol, most, self.made, np.array([0, -1]))
         state.u[R], state.F[R] = small.u, small.F
         rest = np.setdiff1d(np.arange(state.F.size), R)
         state.F[rest] += (small.u - before) @ self.cache.square[np.ix_(R, rest)].astype(np.float64)

@@ -12,19 +12,14 @@ answer may be off, as its certificate then says.
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, ClassicalDual, Limits, accepts, descend
-from mercer.solvers.classical.selection import balanced
+from mercer.solvers.classical.dual import GROUP_SUMS, ClassicalDual, Given, Limits, Stated, accepts, descend
+from mercer.solvers.classical.selection import balanced, largest
 from mercer.solvers.classical.shrinking import LookCounts
 from mercer.solvers.classical.subset import SubsetDual
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 
@@ -37,7 +32,7 @@ SETS = 10  # working sets between two looks: a variable is shrunk after a hundre
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     size: int = SIZE,
     looks: int = LOOKS,
@@ -51,33 +46,19 @@ def solve(
     `final_check` the violation of shrunk variables is told in details["violation_of_all"] and not acted upon.
     """
     return descend(
-        SteepestDirection,
-        problem,
-        name=NAME,
-        size=size,
-        looks=looks if shrinking else None,
-        final_check=final_check,
-        **limits,
+        SteepestDirection, problem, size=size, looks=looks if shrinking else None, final_check=final_check, **limits
     )
 
 
 class SteepestDirection(SubsetDual):
     """Rounds of SVMLight."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        tol: float,
-        start: Array | None,
-        *,
-        size: int,
-        looks: int | None,
-        final_check: bool,
-        **options: Any,
-    ) -> None:
+    name = NAME
+
+    def __init__(self, given: Given, *, size: int, looks: int | None, final_check: bool) -> None:
         if size < 2 or size % 2:
             raise InvalidInput(f"size must be even and at least 2, got {size}")
-        super().__init__(problem, tol, start, **options)
+        super().__init__(given)
         self.size, self.final_check = size, final_check
         self.counts = None if looks is None else LookCounts(self.N, looks)
         self.accepted: float | None = None  # the violation left when variables came back unchecked
@@ -129,8 +110,7 @@ def steepest(dual: ClassicalDual, size: int) -> Index:
         return balanced(dual, size, "gradient")
     G, g = dual.G.ravel(), int(np.argmax(dual.extremes[:, 2] - dual.extremes[:, 0]))
     own = dual.group.ravel() == g
-    rising, falling = np.flatnonzero(own & dual.may_rise()), np.flatnonzero(own & dual.may_fall())
-    rising, falling = _first(G, rising, size), _first(-G, falling, size)
+    rising, falling = largest(-G, own & dual.may_rise(), size), largest(G, own & dual.may_fall(), size)
     return _pairs(G, rising, falling, size // 2)
 
 
@@ -147,10 +127,3 @@ def _pairs(G: Array, rising: Index, falling: Index, most: int) -> Index:
             break
         chosen += [int(rising[a]), int(falling[b])]
     return np.array(chosen, dtype=np.intp)
-
-
-def _first(values: Array, among: Index, count: int) -> Index:
-    """The `count` of these variables with the smallest values, in order."""
-    if among.size > count:
-        among = among[np.argpartition(values[among], count - 1)[:count]]
-    return among[np.argsort(values[among], kind="stable")]

@@ -13,16 +13,11 @@ On problems with one variable for each point this is SVMLight.
 from typing import Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
+from mercer.arrays import Index
+from mercer.solvers.classical.dual import GROUP_SUMS, Limits, Stated, accepts, descend
 from mercer.solvers.classical.svmlight import LOOKS, SteepestDirection, steepest
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 
@@ -33,7 +28,7 @@ SIZE = 10
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     size: int = SIZE,
     looks: int = LOOKS,
@@ -43,18 +38,14 @@ def solve(
 ) -> Solution:
     """Solve to a violation of at most `tol`, or to a relative gap of `gap_tol`; parameters as in `svmlight`."""
     return descend(
-        OneSideOfTheTube,
-        problem,
-        name=NAME,
-        size=size,
-        looks=looks if shrinking else None,
-        final_check=final_check,
-        **limits,
+        OneSideOfTheTube, problem, size=size, looks=looks if shrinking else None, final_check=final_check, **limits
     )
 
 
 class OneSideOfTheTube(SteepestDirection):
     """Rounds of SVMTorch."""
+
+    name = NAME
 
     def choose(self) -> Index:
         """The steepest direction without a second variable of a point, unless both of a point move to zero together."""

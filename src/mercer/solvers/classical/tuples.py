@@ -18,24 +18,23 @@ a row, are solved by this without a factorisation; a linear program for every st
 """
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from mercer import dense, threads
+from mercer.arrays import Array
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import SCALED_FROM, Certificate
 from mercer.problems.program import QuadraticProgram
-from mercer.solvers.contract import Acceptance, require, starting_variables, step_limit
+from mercer.solvers.contract import Acceptance, Start, require, starting_variables, step_limit
+from mercer.solvers.iteration import Work
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic.analytic_step import pair_length
 from mercer.solvers.solution import Record, Solution, Stopped
 from mercer.solvers.verification import inside, predicted, recomputed
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 NAME = "tuples"
 ACCEPTS = "boxes and general equality rows, as basis functions give them"
@@ -59,7 +58,7 @@ def solve(
     *,
     tol: float = 1e-3,
     gap_tol: float | None = None,
-    start: Array | Solution | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     max_iter: int = -1,
 ) -> Solution:
@@ -68,21 +67,24 @@ def solve(
     whole = problem if isinstance(problem, Problem) else PlainProgram(problem)
     with listening(monitor) as listener, threads.one_blas_thread():
         first = starting_variables(whole.program(), start, monitor)
-        return Tuples(whole, first, listener).run(tol, gap_tol, max_iter)
+        return Tuples(whole, tol, first, listener).run(gap_tol, max_iter)
 
 
-class Tuples:
+class Tuples(Work):
     """One solve: variables s (N,), outputs F = K~c (n,), and the multipliers h (r,) of the last linear program."""
 
-    def __init__(self, problem: Problem, start: Array | None, monitor: Monitor) -> None:
-        self.problem, self.program, self.monitor = problem, problem.program(), monitor
+    name = NAME
+    problem: Problem
+
+    def __init__(self, problem: Problem, tol: float, start: Array | None, monitor: Monitor) -> None:
+        super().__init__(problem, tol, monitor)
+        self.program = problem.program()
         self.A = self.program.equalities
         self.diagonal = np.asarray(self.program.gram.diagonal(), dtype=np.float64) + self.program.constant
         self.s = self.program.start() if start is None else start
         self.h = np.zeros(self.program.d.size)
         self.violation, self.aim = np.inf, SCALED_FROM
-        self.steps = self.kernel_values = 0
-        self.began = self.reported = time.perf_counter()
+        self.kernel_values = 0
         self.history: list[Record] = []
         self.refresh()
 
@@ -94,25 +96,25 @@ class Tuples:
         self.kernel_values += self.F.size * int(np.count_nonzero(c))
         self.exact = True
 
-    def run(self, tol: float, gap_tol: float | None, max_iter: int) -> Solution:
+    def run(self, gap_tol: float | None, max_iter: int) -> Solution:
         """Steps until the violation, or the gap, is small enough at outputs computed in float64."""
         limit = step_limit(max_iter)
         self.aim = SCALED_FROM if gap_tol is None else gap_tol
         while True:
             direction = self.steepest()
-            enough = self.violation <= tol if gap_tol is None else self.certificate(gap_tol).converged(gap_tol)
+            enough = self.violation <= self.tol if gap_tol is None else self.certificate(gap_tol).converged(gap_tol)
             stopped: Stopped | None = "converged" if enough else None
             if stopped is None and (not direction.any() or self.violation == 0.0):
                 stopped = "stalled"
             if stopped is not None and self.exact:
                 return self.solution(stopped)
-            if self.steps >= limit:
+            if self.iterations >= limit:
                 return self.solution("iterations")
             if not self.report():
-                return self.solution(self.monitor.stopped or "interrupted")
+                return self.solution(self.halted())
             if stopped is None:
                 self.step(direction)
-            if stopped is not None or self.steps % REFRESH == 0:
+            if stopped is not None or self.iterations % REFRESH == 0:
                 self.refresh()
 
     def gradient(self) -> Array:
@@ -162,7 +164,7 @@ class Tuples:
         reached = room <= length
         self.s[W] = np.where(reached, np.where(e[W] > 0, program.upper[W], program.lower[W]), moved)
         self.F += length * output
-        self.steps += 1
+        self.iterations += 1
         self.exact = False
 
     # What comes out --------------------------------------------------------------------------------------------
@@ -170,7 +172,7 @@ class Tuples:
     def certificate(self, aim: float | None = None) -> Certificate:
         """That of the problem, with the multipliers of the linear program for a proposal."""
         c = self.program.coefficients(self.s)
-        f0 = self.F - self.program.constant * float(c.sum())
+        f0 = self.program.plain_values(self.F, c)
         doubt = predicted(c, self.diagonal, inside(self.program, self.s), 0 if self.exact else REFRESH)
         return self.problem.certificate(self.s, f0, self.h, aim=aim, uncertainty=doubt)
 
@@ -182,29 +184,17 @@ class Tuples:
         found = self.certificate()
         facts = {"violation": self.violation}
         seconds = self.reported - self.began
-        self.history.append(Record(self.steps, seconds, found.primal, found.dual, found.gap, facts))
+        self.history.append(Record(self.iterations, seconds, found.primal, found.dual, found.gap, facts))
         return self.monitor.watch(
-            self.steps, found.primal, found.dual, snapshot=lambda: self.solution("interrupted"), **facts
+            self.iterations, found.primal, found.dual, snapshot=lambda: self.solution("interrupted"), **facts
         )
 
     def solution(self, stopped: Stopped) -> Solution:
         """The present point with its certificate."""
         if not self.exact:
             self.refresh()
-        certificate = self.certificate(self.aim)
         c = self.program.coefficients(self.s)
-        return Solution.certified(
-            certificate,
-            c,
-            self.s.copy(),
-            solver=NAME,
-            iterations=self.steps,
-            stopped=stopped,
-            seconds=time.perf_counter() - self.began,
-            history=tuple(self.history),
-            details={
-                "f0": self.F - self.program.constant * float(c.sum()),
-                "violation": self.violation,
-                "kernel_values": self.kernel_values,
-            },
-        )
+        facts = {"violation": self.violation, "kernel_values": self.kernel_values}
+        f0 = self.program.plain_values(self.F, c)
+        found = self.certified(stopped, self.certificate(self.aim), c, self.s.copy(), f0=f0, **facts)
+        return replace(found, history=tuple(self.history))

@@ -12,19 +12,14 @@ the pair at the thresholds of its worst group always is.  Fewer than 100 variabl
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer.errors import InvalidInput
-from mercer.problems.base import Problem
-from mercer.problems.program import QuadraticProgram
-from mercer.solvers.classical.dual import GROUP_SUMS, Limits, accepts, descend
+from mercer.solvers.classical.dual import GROUP_SUMS, Given, Limits, Stated, accepts, descend
 from mercer.solvers.classical.element_cache import ElementCache
 from mercer.solvers.classical.selection import balanced, checked_score
 from mercer.solvers.classical.shrinking import StickyFlags
 from mercer.solvers.classical.subset import PAIRS, SubsetDual
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 __all__ = ["ACCEPTS", "NAME", "SECTION", "accepts", "solve"]
 
@@ -36,7 +31,7 @@ CACHES = ("rows", "elements")
 
 
 def solve(
-    problem: Problem | QuadraticProgram,
+    problem: Stated,
     *,
     size: int = SIZE,
     score: str = "gap",
@@ -57,35 +52,20 @@ def solve(
     if size < 2:
         raise InvalidInput(f"size must be at least 2, got {size}")
     return descend(
-        FixedSize,
-        problem,
-        name=NAME,
-        size=size,
-        score=checked_score(score),
-        inner=inner,
-        sticky=sticky,
-        cache=cache,
-        **limits,
+        FixedSize, problem, size=size, score=checked_score(score), inner=inner, sticky=sticky, cache=cache, **limits
     )
 
 
 class FixedSize(SubsetDual):
     """The rounds of algorithm 10.2."""
 
+    name = NAME
+
     def __init__(
-        self,
-        problem: Problem,
-        tol: float,
-        start: Array | None,
-        *,
-        size: int,
-        score: str,
-        sticky: int,
-        cache: str = "rows",
-        **options: Any,
+        self, given: Given, *, size: int, score: str, sticky: int, cache: str = "rows", inner: str = PAIRS
     ) -> None:
         self.elements = cache == "elements"
-        super().__init__(problem, tol, start, **options)
+        super().__init__(given, inner=inner)
         self.size, self.score = size, score
         self.flags = StickyFlags(self.N, sticky)
 

@@ -3,15 +3,12 @@
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer.problems.base import Problem
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.descent.relaxation import checked_factor, relax, second_derivatives, without_equalities
 from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 NAME = "adatron"
 ACCEPTS = "support vector problems with bias 'penalised' or 'none'"
@@ -24,12 +21,7 @@ def accepts(problem: Any) -> Acceptance:
 
 
 def solve(
-    problem: Problem,
-    *,
-    tol: float = 1e-3,
-    rate: float | None = None,
-    seed: int = 0,
-    **limits: Unpack[Limits],
+    problem: Problem, *, tol: float = 1e-3, rate: float | None = None, seed: int = 0, **limits: Unpack[Limits]
 ) -> Solution:
     """Sweep over the variables to a relative duality gap of `gap_tol`, or of `tol` where that is None.
 

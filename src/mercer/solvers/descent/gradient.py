@@ -24,38 +24,31 @@ space the losses must be smooth.
 from collections.abc import Callable
 from typing import Any, Literal, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mercer import threads
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance, require
-from mercer.solvers.descent.run import Limits, Run
+from mercer.solvers.descent.run import Limits, Run, around_zero, bounded_or_smooth
 from mercer.solvers.solution import Solution
 
-Array = NDArray[np.float64]
 Space = Literal["function", "coefficients"]
 
 NAME = "gradient"
 ACCEPTS = "support vector problems whose losses are bounded or smooth; any bias; no basis functions"
 SECTION = "Schoelkopf and Smola 2002, section 10.6.1"
 
-BISECTIONS = 60  # of an interval of step lengths: to the last digit
+LENGTH = 1e-3  # share of a step length to which it is found
 DOUBLINGS = 60  # of the longest step tried in coefficient space
 
 
 def accepts(problem: Any) -> Acceptance:
     """Programs whose variables are bounded or have a ridge, and whose equalities are sums."""
-    if not isinstance(problem, Problem):
-        return Acceptance(False, f"gradient descent takes support vector problems, not {type(problem).__name__}")
-    program = problem.program()
-    if program.groups is None:
-        return Acceptance(False, "basis functions are equality rows: use interior_point")
-    if not np.isfinite(np.where(program.ridge > 0.0, 0.0, program.upper - program.lower)).all():
-        return Acceptance(False, "the loss is infinite beyond the margin, where it has no gradient: give a finite C")
-    return Acceptance(True, "smooth losses: P falls in every step" if smooth(program) else "bounded dual variables")
+    answer = bounded_or_smooth(problem, "gradient descent", ", where it has no gradient: give a finite C")
+    if answer and smooth(problem.program()):
+        return Acceptance(True, "smooth losses: P falls in every step")
+    return answer
 
 
 def smooth(program: QuadraticProgram) -> bool:
@@ -92,20 +85,20 @@ def solve(
         return run.solution(space=space)
 
 
-def response(program: QuadraticProgram, g: Array) -> tuple[float, Array, Array]:
-    """(P without the norm, the response r (N,) with A r = d, h) at g = K~ c (n,) and its best multipliers."""
+def response(program: QuadraticProgram, g: Array) -> tuple[float, Array]:
+    """P without the norm, and the response r (N,) with A r = d, at g = K~ c (n,) and its best multipliers."""
     h = program.best_multipliers(g)
     q = program.slack_values(g, h)
     phi, r = program.costs_and_response(q)
     program.share_ties(q, r)
-    return float(phi.sum()) - (float(program.d @ h) if h.size else 0.0), program.project(r), h
+    return float(phi.sum()) - (float(program.d @ h) if h.size else 0.0), program.project(r)
 
 
 def _in_function_space(run: Run, s: Array, step: float | None) -> None:
     program = run.program
     g = program.values(program.coefficients(s))
     while run.goes_on():
-        costs, r, _ = response(program, g)
+        costs, r = response(program, g)
         toward = r - s
         moved = program.coefficients(toward)
         change = program.values(moved)
@@ -113,9 +106,8 @@ def _in_function_space(run: Run, s: Array, step: float | None) -> None:
         bound = 0.5 * float(moved @ change)
         if run.due:
             feasible = s if step is None or step <= 1.0 else program.project(s)
-            values = _without_constant(program, feasible, g) if feasible is s else None
-            run.look(feasible, values, merit=_merit(program, s, g, primal, step), bound=bound)
-            if run.stopped is not None:
+            values = program.plain_values(g, feasible) if feasible is s else None
+            if not run.look(feasible, values, merit=_merit(program, s, g, primal, step), bound=bound):
                 break
         if step is not None:
             t = step
@@ -131,15 +123,14 @@ def _in_coefficient_space(run: Run, s: Array, step: float | None) -> None:
     c = program.coefficients(s)
     g = program.values(c)
     while run.goes_on():
-        costs, r, _ = response(program, g)
+        costs, r = response(program, g)
         answer = program.coefficients(r)
         values = program.values(answer)
         if run.due:
             primal = 0.5 * float(c @ g) + costs
             difference = c - answer
             bound = 0.5 * float(difference @ (g - values))
-            run.look(r, values - program.constant * float(answer.sum()), merit=primal, bound=bound)
-            if run.stopped is not None:
+            if not run.look(r, program.plain_values(values, r), merit=primal, bound=bound):
                 break
         toward = values - g
         change = program.values(toward)
@@ -147,15 +138,11 @@ def _in_coefficient_space(run: Run, s: Array, step: float | None) -> None:
         c, g = c + t * toward, g + t * change
 
 
-def _without_constant(program: QuadraticProgram, s: Array, g: Array) -> Array:
-    return g - program.constant * float(s.sum()) if program.constant else g
-
-
 def _merit(program: QuadraticProgram, s: Array, g: Array, primal: float, step: float | None) -> float:
     """What a step lowers: P by the line search on it and by a fixed step that is small enough, else minus D."""
     if step is not None or smooth(program):
         return primal
-    return program.objective(s, _without_constant(program, s, g))
+    return program.objective(s, program.plain_values(g, s))
 
 
 def _slope_along(
@@ -164,7 +151,7 @@ def _slope_along(
     """Slope of P in t at c + t moved (n,) with the best multipliers there; g = K~ c, change = K~ moved."""
 
     def slope(t: float) -> float:
-        _, r, _ = response(program, g + t * change)
+        _, r = response(program, g + t * change)
         return float(change @ (c + t * moved - program.coefficients(r)))
 
     return slope
@@ -174,12 +161,7 @@ def _longest(slope: Callable[[float], float], most: float) -> float:
     """The step length in (0, most] at which a convex function with this slope is smallest."""
     if slope(most) <= 0.0:
         return most
-    low, high = 0.0, most
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if slope(middle) <= 0.0 else (low, middle)
-        if high - low <= 1e-3 * high:
-            break
+    low, high = around_zero(slope, most, LENGTH)
     return low if low > 0.0 else high
 
 
@@ -195,7 +177,7 @@ def _expanded(slope: Callable[[float], float]) -> float:
 
 def _dual_step(program: QuadraticProgram, s: Array, g: Array, toward: Array, energy: float) -> float:
     """The step in [0, 1] towards the response at which the dual objective is best."""
-    gradient = program.gradient(s, _without_constant(program, s, g))
+    gradient = program.gradient(s, program.plain_values(g, s))
     curvature = energy + float(program.ridge @ (toward * toward))
     gain = -float(gradient @ toward)
     return min(1.0, gain / curvature) if curvature > 0.0 else 1.0

@@ -10,8 +10,8 @@ second derivative; a line search covers the variables whose q changes sign.
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance
@@ -19,8 +19,6 @@ from mercer.solvers.descent import second_order
 from mercer.solvers.descent.run import Limits
 from mercer.solvers.descent.second_order import Model
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 NAME = "irwls"
 ACCEPTS = "support vector problems whose matrix, or its thin factor, fits in memory; no basis functions"
@@ -41,11 +39,7 @@ def model(program: QuadraticProgram, q: Array) -> Model:
 
 
 def solve(
-    problem: Problem,
-    *,
-    tol: float = 1e-6,
-    memory: int | str | None = None,
-    **limits: Unpack[Limits],
+    problem: Problem, *, tol: float = 1e-6, memory: int | str | None = None, **limits: Unpack[Limits]
 ) -> Solution:
     """Step to a relative duality gap of `gap_tol`, or of `tol` where that is None."""
     return second_order.descend(problem, NAME, model, tol=tol, memory=memory, **limits)

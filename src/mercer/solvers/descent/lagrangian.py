@@ -20,9 +20,9 @@ and every low-rank one have; the two variables of a point in regression are redu
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
@@ -31,8 +31,6 @@ from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.quadratic.interior_point import fits
 from mercer.solvers.quadratic.thin_barrier import matrix_of, system_on
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 NAME = "lagrangian"
 ACCEPTS = "squared hinge and squared epsilon-insensitive losses with bias 'penalised' or 'none'"
@@ -86,10 +84,8 @@ def solve(
         a = iteration.start if run.given is None else iteration.unsigned(run.given)
         image = iteration.multiply(a)
         while run.goes_on():
-            if run.due:
-                run.look(iteration.variables(a))
-                if run.stopped is not None:
-                    break
+            if run.due and not run.look(iteration.variables(a)):
+                break
             a, image = iteration.step(a, image)
         return run.solution(gamma=gamma, rate=iteration.rate, factorisation=iteration.system.method)
 
@@ -97,7 +93,7 @@ def solve(
 class Iteration:
     """The fixed-point map of a program over its variables `on` that can move, as many as a has entries."""
 
-    def __init__(self, program: QuadraticProgram, on: NDArray[np.intp], gamma: float) -> None:
+    def __init__(self, program: QuadraticProgram, on: Index, gamma: float) -> None:
         relative = gamma / float(program.ridge[on].min())
         self.program, self.on, self.gamma = program, on, relative * program.ridge[on]
         self.sign = np.where(program.upper[on] > 0.0, 1.0, -1.0)

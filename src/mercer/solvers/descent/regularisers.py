@@ -16,8 +16,9 @@ the others there is no certificate, and a loss or regulariser with kinks may end
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.losses import Loss
 from mercer.problems.program import GramLike
@@ -25,7 +26,6 @@ from mercer.problems.statement import checked_size, labels, positive, vector
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Stopped
 
-Array = NDArray[np.float64]
 Regulariser = Literal["half_squared_norm", "half_norm", "absolute_coefficients", "squared_values"]
 
 REGULARISERS: tuple[Regulariser, ...] = ("half_squared_norm", "half_norm", "absolute_coefficients", "squared_values")

@@ -18,9 +18,9 @@ penalised bias the gap after 54 sweeps was 0.06 in the order given and 1e-5 in r
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
@@ -28,8 +28,6 @@ from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance
 from mercer.solvers.descent.run import Run
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 STRIP_VALUES = 1 << 20  # kernel values fetched at a time
 REFRESH = 50  # sweeps after which the gradient is computed anew, free of the rounding of its updates
@@ -70,28 +68,19 @@ def second_derivatives(program: QuadraticProgram) -> Array:
     return np.where(found > 0.0, found, 1.0)
 
 
-def relax(
-    run: Run,
-    steps: Array,
-    *,
-    seed: int = 0,
-    simultaneous: bool = False,
-    **details: Any,
-) -> Solution:
+def relax(run: Run, steps: Array, *, seed: int = 0, simultaneous: bool = False, **details: Any) -> Solution:
     """Sweep with these steps (N,) until the run ends; an iteration is a sweep over all variables."""
     program, s, random = run.program, run.start(), np.random.default_rng(seed)
     g = program.values(program.coefficients(s))
     with threads.one_blas_thread(), run.monitor:
         while run.goes_on():
             if run.due:
-                f0 = g - program.constant * float(s.sum())
-                run.look(s, f0, merit=program.objective(s, f0))
-                if run.stopped is not None:
+                f0 = program.plain_values(g, s)
+                if not run.look(s, f0, merit=program.objective(s, f0)):
                     break
             if simultaneous:
-                s = np.clip(
-                    s - steps * program.gradient(s, g - program.constant * float(s.sum())), program.lower, program.upper
-                )
+                moved = s - steps * program.gradient(s, program.plain_values(g, s))
+                s = np.clip(moved, program.lower, program.upper)
             else:
                 _visit_all(program, steps, random.permutation(program.size), s, g)
             if simultaneous or run.iterations % REFRESH == 0:
@@ -99,7 +88,7 @@ def relax(
         return run.solution(**details)
 
 
-def _visit_all(program: QuadraticProgram, steps: Array, order: NDArray[np.intp], s: Array, g: Array) -> None:
+def _visit_all(program: QuadraticProgram, steps: Array, order: Index, s: Array, g: Array) -> None:
     """One sweep over the variables in this order (N,); s and g change."""
     height = max(1, STRIP_VALUES // program.n)
     for begin in range(0, program.size, height):

@@ -10,19 +10,20 @@ says so, when nothing moves any more ("stalled"), or when the merit rises instea
 """
 
 import time
-from typing import Any, TypedDict
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.problems.base import Problem
 from mercer.problems.certificate import SCALED_FROM, Bounds
-from mercer.solvers.contract import starting_variables
+from mercer.solvers import contract
+from mercer.solvers.contract import Acceptance, Start, starting_variables
+from mercer.solvers.iteration import Work
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.verification import certified
-
-Array = NDArray[np.float64]
 
 # A certificate costs a product with the matrix, about as much as an iteration: it is looked at whenever their number
 # has grown by this factor, which bounds both the share of looks and the iterations made in vain.
@@ -32,19 +33,40 @@ ROUNDING = 1e-12  # a rise below this share of the merit is none
 # Looks without a better bound before the run counts as stalled, and the share of the gap that counts as better.
 PATIENCE = 40
 PROGRESS = 1e-3
+BISECTIONS = 60  # of an interval of step lengths: to the last digit
 
 
-class Limits(TypedDict, total=False):
+class Limits(contract.Limits, total=False):
     """What `solve` of these methods takes besides `tol` and its own parameters, with the defaults of `Run`."""
 
     gap_tol: float | None
-    start: Array | Solution | None
-    monitor: Monitor | None
-    max_iter: int
 
 
-class Run:
-    """The state of one run: iterations, best point, bounds, and why it ended.
+def bounded_or_smooth(problem: Any, method: str, otherwise: str) -> Acceptance:
+    """Programs whose variables are bounded or have a ridge, and whose equalities are sums."""
+    if not isinstance(problem, Problem):
+        return Acceptance(False, f"{method} takes support vector problems, not {type(problem).__name__}")
+    program = problem.program()
+    if program.groups is None:
+        return Acceptance(False, "basis functions are equality rows: use interior_point")
+    if not np.isfinite(np.where(program.ridge > 0.0, 0.0, program.upper - program.lower)).all():
+        return Acceptance(False, f"the loss is infinite beyond the margin{otherwise}")
+    return Acceptance(True, "bounded dual variables")
+
+
+def around_zero(slope: Callable[[float], float], high: float, share: float) -> tuple[float, float]:
+    """Ends of an interval around the zero in (0, high) of a rising slope, of length at most `share` of the upper."""
+    low = 0.0
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if slope(middle) <= 0.0 else (low, middle)
+        if high - low <= share * high:
+            break
+    return low, high
+
+
+class Run(Work):
+    """The state of one run: best point, bounds, and why it ended.
 
     It ends at a relative duality gap of `gap_tol`, or of `tol` where that is None; `given` is a feasible start (N,).
     """
@@ -56,16 +78,14 @@ class Run:
         *,
         tol: float,
         gap_tol: float | None = None,
-        start: Array | Solution | None = None,
+        start: Start = None,
         monitor: Monitor | None = None,
         max_iter: int = -1,
     ) -> None:
-        self.problem, self.program, self.name, self.max_iter = problem, problem.program(), name, max_iter
-        self.tol = tol if gap_tol is None else gap_tol
+        super().__init__(problem, tol if gap_tol is None else gap_tol, listening(monitor))
+        self.program, self.name, self.max_iter = problem.program(), name, max_iter
         self.given = starting_variables(self.program, start, monitor)
-        self.monitor = listening(monitor)
-        self.began = self.reported = time.perf_counter()
-        self.iterations, self.stopped = 0, None  # type: tuple[int, Stopped | None]
+        self.stopped: Stopped | None = None
         self.bounds = Bounds()
         self.best: tuple[float, Array] = (np.inf, self.program.start())
         self._next, self._rises, self._idle, self._merit, self._gap = 0, 0, 0, np.inf, np.inf
@@ -77,7 +97,7 @@ class Run:
     def goes_on(self) -> bool:
         """Whether another iteration is to be made; counts it."""
         if self.stopped is None and not self.monitor.go_on():
-            self.stopped = self.monitor.stopped or "interrupted"
+            self.stopped = self.halted()
         if self.stopped is None and 0 <= self.max_iter <= self.iterations:
             self.stopped = "iterations"
         self.iterations += self.stopped is None
@@ -89,8 +109,8 @@ class Run:
         last = self.iterations == self.max_iter
         return last or self.iterations >= self._next or self.monitor.due(self.reported)
 
-    def look(self, s: Array, f0: Array | None = None, *, merit: float | None = None, **facts: Any) -> None:
-        """Certify the feasible point s (N,), f0 = K c (n,) where it is known, and decide whether to go on."""
+    def look(self, s: Array, f0: Array | None = None, *, merit: float | None = None, **facts: Any) -> bool:
+        """Certify the feasible point s (N,), f0 = K c (n,) where it is known; whether to go on."""
         self._next = max(self.iterations + 1, int(SPACING * self.iterations))
         found = self.problem.certificate(s, f0, aim=SCALED_FROM)
         self.bounds.update(found.primal, found.dual)
@@ -101,11 +121,12 @@ class Run:
         if found.converged(self.tol):
             self.stopped = "converged"
         elif not going:
-            self.stopped = self.monitor.stopped or "interrupted"
+            self.stopped = self.halted()
         elif merit is not None and self._diverging(merit):
             self.stopped = "diverged"
         elif self._stalled():
             self.stopped = "stalled"
+        return self.stopped is None
 
     def _diverging(self, merit: float) -> bool:
         """Whether what the method promises to lower is not a number any more, or has risen at several looks."""
@@ -132,14 +153,4 @@ class Run:
             stopped = "converged"
         elif stopped == "converged":
             stopped = "stalled"  # the values of the last look were less exact than the gap that was asked for
-        return Solution.certified(
-            certificate,
-            self.problem.coefficients(s),
-            s,
-            solver=self.name,
-            iterations=self.iterations,
-            stopped=stopped,
-            seconds=time.perf_counter() - self.began,
-            history=tuple(self.monitor.history),
-            details=details,
-        )
+        return self.certified(stopped, certificate, self.problem.coefficients(s), s, **details)

@@ -19,18 +19,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense, threads
+from mercer.arrays import Array, Mask
 from mercer.problems.base import Problem
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance, require
-from mercer.solvers.descent.run import Limits, Run
+from mercer.solvers.descent.run import Limits, Run, around_zero, bounded_or_smooth
 from mercer.solvers.quadratic.interior_point import fits
 from mercer.solvers.quadratic.thin_barrier import matrix_of, system_on
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 # Width in q over which a kink is rounded off, in units of the largest |linear|: at first, and from one round to the
 # next.  Below the last one the rounding of q is larger.
@@ -38,14 +36,13 @@ FIRST_WIDTH, NARROWER, LAST_WIDTH = 0.1, 0.1, 1e-13
 # A round is over when the gap of the rounded program is below this share of what the rounding has changed, or when P
 # falls by no more than the numerical noise of a sum.
 SETTLED, NOISE = 0.5, 1e-15
-# Bisections for the length of a step, and the share of it to which they find it.
-BISECTIONS, LENGTH = 50, 1e-6
+LENGTH = 1e-6  # share of a step length to which it is found
 
 
 class Model(NamedTuple):
     """The quadratic model of the costs: variables in `inside` respond by q / D, the others by `fixed`, each (N,)."""
 
-    inside: NDArray[np.bool_]
+    inside: Mask
     D: Array
     fixed: Array
 
@@ -55,24 +52,12 @@ Modelling = Callable[[QuadraticProgram, Array], Model]
 
 def accepts(problem: Any, method: str, memory: int | str | None = None) -> Acceptance:
     """Programs whose equalities are sums, with bounded or smooth losses, and a matrix that can be factorised."""
-    if not isinstance(problem, Problem):
-        return Acceptance(False, f"{method} takes support vector problems, not {type(problem).__name__}")
-    program = problem.program()
-    if program.groups is None:
-        return Acceptance(False, "basis functions are equality rows: use interior_point")
-    if not np.isfinite(np.where(program.ridge > 0.0, 0.0, program.upper - program.lower)).all():
-        return Acceptance(False, "the loss is infinite beyond the margin: give a finite C, or use interior_point")
-    return fits(program, memory)
+    answer = bounded_or_smooth(problem, method, ": give a finite C, or use interior_point")
+    return fits(problem.program(), memory) if answer else answer
 
 
 def descend(
-    problem: Problem,
-    name: str,
-    modelling: Modelling,
-    *,
-    tol: float,
-    memory: int | str | None,
-    **limits: Unpack[Limits],
+    problem: Problem, name: str, modelling: Modelling, *, tol: float, memory: int | str | None, **limits: Unpack[Limits]
 ) -> Solution:
     """Minimise a model after the other until the run ends; an iteration is a factorisation."""
     require(accepts(problem, name, memory), name)
@@ -123,10 +108,8 @@ def _minimise(run: Run, program: QuadraticProgram, point: _Point, modelling: Mod
         g = np.asarray(point.K @ program.coefficients(s))
         gap = program.evaluate(s, g, program.best_multipliers(g))[1]
         settled = gap <= SETTLED * 0.5 * float((program.ridge - run.program.ridge) @ (s * s))
-        if run.due or settled:
-            run.look(s, g - program.constant * float(s.sum()) if program.constant else g)
-            if run.stopped is not None:
-                return False
+        if (run.due or settled) and not run.look(s, program.plain_values(g, s)):
+            return False
         if settled:
             return True
         model = modelling(program, program.slack_values(point.g, point.h))
@@ -143,8 +126,7 @@ def _minimise(run: Run, program: QuadraticProgram, point: _Point, modelling: Mod
         if before - _value(program, point.s, point.g, point.h) <= NOISE * abs(before):
             # Nothing is left to gain on this program: the certificate decides, then the next program.
             point.g = np.asarray(point.K @ program.coefficients(point.s))
-            run.look(run.program.project(point.s))
-            return run.stopped is None
+            return run.look(run.program.project(point.s))
     return False
 
 
@@ -193,10 +175,5 @@ def _best_step(program: QuadraticProgram, point: _Point, ds: Array, dg: Array, d
 
     if slope(1.0) <= LENGTH * abs(slope(0.0)):
         return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if slope(middle) <= 0.0 else (low, middle)
-        if high - low <= LENGTH * high:
-            break
+    low, high = around_zero(slope, 1.0, LENGTH)
     return 0.5 * (low + high)

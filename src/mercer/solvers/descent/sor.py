@@ -2,16 +2,11 @@
 
 from typing import Any, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mercer.problems.base import Problem
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.descent.relaxation import checked_factor, relax, second_derivatives, without_equalities
 from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 NAME = "sor"
 ACCEPTS = "support vector problems with bias 'penalised' or 'none'"

@@ -20,13 +20,11 @@ the training errors allowed.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Stopped
-
-Array = NDArray[np.float64]
 
 NULL = 1e-12  # share of the largest eigenvalue below which a function is none
 NEW_DIRECTION = 50  # bounces after which the ball starts anew in a random direction, all values computed anew

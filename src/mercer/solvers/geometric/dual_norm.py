@@ -13,13 +13,13 @@ the constraints give such points, and the bound shows how far the margin is from
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linprog, minimize, nnls
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize, nnls
 
+from mercer.arrays import Array
 from mercer.errors import Infeasible, InvalidInput
 from mercer.problems.statement import labels
-
-Array = NDArray[np.float64]
+from mercer.solvers.norm_programs import minimise as linear_program
 
 ACTIVE = 1e-5  # of the margin: constraints this near to equality carry the hyperplane
 STEPS = 500
@@ -52,29 +52,11 @@ def dual_norm_margin(X: ArrayLike, y: ArrayLike, p: float = 2.0) -> DualNormMarg
 
 def _linear(X: Array, y: Array, p: float) -> tuple[Array, float, Array]:
     """The linear programs; returns w, b and the weights of the points."""
-    n, d = X.shape
-    rows = -y[:, None] * np.column_stack((X, np.ones(n)))
-    if p == 1.0:
-        A = np.column_stack((rows[:, :d], -rows[:, :d], rows[:, d:]))
-        cost, right = np.concatenate((np.ones(2 * d), [0.0])), -np.ones(n)
-        bounds = [(0.0, None)] * (2 * d) + [(None, None)]
-    else:
-        eye, one = np.eye(d), np.ones((d, 1))
-        A = np.vstack(
-            (
-                np.column_stack((rows, np.zeros(n))),
-                np.column_stack((eye, np.zeros((d, 1)), -one)),
-                np.column_stack((-eye, np.zeros((d, 1)), -one)),
-            )
-        )
-        cost, right = np.concatenate((np.zeros(d + 1), [1.0])), np.concatenate((-np.ones(n), np.zeros(2 * d)))
-        bounds = [(None, None)] * (d + 1) + [(0.0, None)]
-    found = linprog(cost, A, right, bounds=bounds, method="highs-ds")
-    if found.x is None:
-        raise _not_separable()
-    w = found.x[:d] - found.x[d : 2 * d] if p == 1.0 else found.x[:d]
-    b = found.x[2 * d] if p == 1.0 else found.x[d]
-    return w, float(b), -np.asarray(found.ineqlin.marginals[:n])
+    norm, rows, free = "l1" if p == 1.0 else "linf", -y[:, None] * X, np.full(1, -np.inf)
+    found, _ = linear_program(norm, rows, -y[:, None], -np.ones(len(X)), np.zeros(1), free)
+    if found is None:
+        raise Infeasible("no hyperplane separates the classes: use LinearProgrammingSVC or SVC, which allow errors")
+    return found.a, float(found.z[0]), found.multipliers
 
 
 def _smooth(X: Array, y: Array, p: float) -> tuple[Array, float, Array]:
@@ -113,7 +95,3 @@ def _hull_distance(X: Array, y: Array, weights: Array, q: float) -> float:
         own = own if own.sum() > 0.0 else np.where(y == sign, 1.0, 0.0)
         ends.append(own @ X / own.sum())
     return float(np.linalg.norm(ends[0] - ends[1], q))
-
-
-def _not_separable() -> Infeasible:
-    return Infeasible("no hyperplane separates the classes: use LinearProgrammingSVC or SVC, which allow errors")

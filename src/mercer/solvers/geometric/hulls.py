@@ -19,8 +19,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.losses import SquaredHinge
 from mercer.problems.base import Problem
 from mercer.problems.margins import HardMargin, NuClassification, OneClass
@@ -28,9 +28,6 @@ from mercer.problems.program import QuadraticProgram
 from mercer.problems.risk import RegularisedRisk
 from mercer.solvers.classical.row_cache import RowCache
 from mercer.solvers.contract import Acceptance
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 REFRESH = 10_000  # steps after which the values are computed anew, free of the rounding of their updates
 

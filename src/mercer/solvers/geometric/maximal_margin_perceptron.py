@@ -10,17 +10,15 @@ the margin is within epsilon of the largest, after finitely many updates (Kowalc
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array
 from mercer.problems.base import Problem
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.geometric import hulls
 from mercer.solvers.geometric.hulls import Hulls
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 NAME = "maximal_margin_perceptron"
 ACCEPTS = "the hard margin, and squared_hinge with a free bias"
@@ -34,12 +32,7 @@ def accepts(problem: Any) -> Acceptance:
     return hulls.accepts(problem, "the maximal margin perceptron", reduced=False)
 
 
-def solve(
-    problem: Problem,
-    *,
-    tol: float = 1e-3,
-    **limits: Unpack[Limits],
-) -> Solution:
+def solve(problem: Problem, *, tol: float = 1e-3, **limits: Unpack[Limits]) -> Solution:
     """Update to a relative duality gap of `gap_tol`, or of `tol` where that is None; an iteration is an update."""
     require(accepts(problem), NAME)
     run = Run(problem, NAME, tol=tol, **limits)
@@ -47,15 +40,12 @@ def solve(
         between = Hulls(problem, run.given)
         epsilon, place = FIRST, 0
         while run.goes_on():
-            if run.due:
-                run.look(*between.answer(), epsilon=epsilon)
-                if run.stopped is not None:
-                    break
+            if run.due and not run.look(*between.answer(), epsilon=epsilon):
+                break
             i = next_wrong(between, epsilon, place)
             if i is None:
                 epsilon *= SMALLER
-                run.look(*between.answer(), epsilon=epsilon)
-                if run.stopped is None and epsilon < LAST:
+                if run.look(*between.answer(), epsilon=epsilon) and epsilon < LAST:
                     run.stopped = "stalled"
                 continue
             update(between, i)

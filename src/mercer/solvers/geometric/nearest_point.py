@@ -11,9 +11,9 @@ towards its farthest corner instead
 from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.base import Problem
 from mercer.solvers.contract import Acceptance, require
@@ -21,8 +21,6 @@ from mercer.solvers.descent.run import Limits, Run
 from mercer.solvers.geometric import hulls
 from mercer.solvers.geometric.hulls import Hulls
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 NAME = "nearest_point"
 ACCEPTS = "the hard margin, squared_hinge with a free bias, nu-SVC and one-class"
@@ -36,13 +34,7 @@ def accepts(problem: Any) -> Acceptance:
     return hulls.accepts(problem, "the nearest-point method")
 
 
-def solve(
-    problem: Problem,
-    *,
-    tol: float = 1e-3,
-    step: str = "exchange",
-    **limits: Unpack[Limits],
-) -> Solution:
+def solve(problem: Problem, *, tol: float = 1e-3, step: str = "exchange", **limits: Unpack[Limits]) -> Solution:
     """Shorten the vector to a relative duality gap of `gap_tol`, or of `tol` where that is None."""
     require(accepts(problem), NAME)
     if step not in STEPS:
@@ -51,14 +43,12 @@ def solve(
     with threads.one_blas_thread(), run.monitor:
         between = Hulls(problem, run.given)
         while run.goes_on():
-            if run.due:
-                run.look(*between.answer(), length=between.squared_length**0.5)
-                if run.stopped is not None:
-                    break
+            if run.due and not run.look(*between.answer(), length=between.squared_length**0.5):
+                break
             if (exchange(between) if step == "exchange" else to_corner(between)) <= 0.0:
                 between.refresh()
-                run.look(*between.answer())
-                run.stopped = run.stopped or "stalled"
+                if run.look(*between.answer()):
+                    run.stopped = "stalled"
         report = between.cache.report()
         return run.solution(cache_rate=report.rate, length=between.squared_length**0.5)
 

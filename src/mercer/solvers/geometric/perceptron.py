@@ -14,15 +14,12 @@ that was found included, which makes the bound computable after the fact.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.problems.program import GramLike
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Stopped
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 STRIP_VALUES = 1 << 20  # kernel values fetched at a time
 

@@ -15,9 +15,9 @@ new iterate after every three iterates and collects three new ones.
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from mercer.arrays import Array
+
 Mode = Literal["none", "monitor", "restart"]
 Anchor = Literal["corrected", "printed"]
 

@@ -13,19 +13,17 @@ Krylov-dependent targets included.  In exact arithmetic the error of each column
 most that of its own conjugate gradients.
 """
 
+from typing import Unpack
+
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array, Index
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.contract import require
 from mercer.solvers.linear import conjugate_gradient
-from mercer.solvers.linear.krylov import Descent, StoppingRules
-from mercer.solvers.linear.system import LinearSystem
-from mercer.solvers.monitor import Monitor
+from mercer.solvers.linear.krylov import Descent, Limits
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 # A direction shorter than this beside the unit vectors it came from is rounding noise.
 DEPENDENT = 1e-13
@@ -34,25 +32,14 @@ DEPENDENT = 1e-13
 accepts = conjugate_gradient.accepts
 
 
-def solve(
-    problem: LeastSquares,
-    *,
-    tol: float | None = 1e-10,
-    start: Solution | Array | None = None,
-    monitor: Monitor | None = None,
-    residual: float | None = None,
-    decrease: float | None = None,
-    iterations: int | None = None,
-) -> Solution:
+def solve(problem: LeastSquares, **limits: Unpack[Limits]) -> Solution:
     """Iterate until the relative duality gap is at most `tol` or every column meets a rule of `StoppingRules`.
 
     details: "widths" the number s of directions in each step, "residuals" the largest relative residual per step,
     "true_residual" the one computed anew at the end.
     """
     require(accepts(problem))
-    system = LinearSystem(problem)
-    rules = StoppingRules(tol, residual, decrease)
-    return _Block(system, system.start(start, monitor), rules).solve(iterations, monitor)
+    return _Block(problem, **limits).solved()
 
 
 def revealing_qr(A: Array, threshold: float) -> tuple[Array, Array]:
@@ -69,8 +56,8 @@ class _Block(Descent):
 
     name = "block_conjugate_gradient"
 
-    def __init__(self, system: LinearSystem, Z: Array, rules: StoppingRules) -> None:
-        super().__init__(system, Z, rules)
+    def __init__(self, problem: LeastSquares, **limits: Unpack[Limits]) -> None:
+        super().__init__(problem, **limits)
         self.widths: list[int] = []
 
     def restart(self) -> None:
@@ -101,6 +88,6 @@ class _Block(Descent):
         self.Q = Q
         self.R = Q @ self.C
 
-    def details(self) -> dict[str, Array | NDArray[np.intp]]:
+    def details(self) -> dict[str, Array | Index]:
         """Directions searched in each step."""
         return {"widths": np.array(self.widths, dtype=np.intp)}

@@ -11,17 +11,15 @@ in that other triangle and the certificate is a true product with it, not a rest
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.errors import NotPositiveDefinite
 from mercer.problems.least_squares import LeastSquares, certify
-from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.contract import Acceptance, Start, require
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -35,7 +33,7 @@ def solve(
     problem: LeastSquares,
     *,
     tol: float | None = None,
-    start: Solution | Array | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     keep_factor: bool = False,
     condition: bool = False,
@@ -66,11 +64,7 @@ def solve(
         details["factor"] = (L, True)
     if condition:
         details["condition"] = dense.condition(L, size)
-    if monitor is not None:
-        monitor.watch(1, certificate.primal, certificate.dual)
-    return system.certified(
-        c, certificate, "cholesky", variables=np.ascontiguousarray(Z), iterations=1, monitor=monitor, details=details
-    )
+    return system.exact(c, certificate, "cholesky", monitor, variables=np.ascontiguousarray(Z), details=details)
 
 
 def factorise(H: Array, poll: dense.Poll | None = None) -> Array:

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 
 Single = NDArray[np.float32]
-Index = NDArray[np.intp]
 
 WIDTH = 512  # columns of a panel at most: eight rows of it and the sums of some machines fit into the nearest cache
 
@@ -70,7 +70,7 @@ class Panels:
         threads.run(_multiply, [(*arguments, first, last) for first, last in self.shares])
 
 
-def _balanced(cost: NDArray[np.float64]) -> list[tuple[int, int]]:
+def _balanced(cost: Array) -> list[tuple[int, int]]:
     """Neighbouring panels for each thread, of about the same cost."""
     workers = threads.count()
     ends = np.searchsorted(np.cumsum(cost), np.linspace(0.0, cost.sum(), workers + 1)[1:-1])
@@ -125,18 +125,9 @@ def _pack(K: Any, lefts: Any, constant: Any, scale: Any, values: Any, first: int
 
 @loop
 def _multiply(
-    values: Any,
-    lefts: Any,
-    owners: Any,
-    borders: Any,
-    pointers: Any,
-    machines: Any,
-    p: Any,
-    ridge: Any,
-    out: Any,
-    first: int,
-    last: int,
-) -> None:
+    values: Any, lefts: Any, owners: Any, borders: Any, pointers: Any, machines: Any, p: Any, ridge: Any, out: Any,
+    first: int, last: int,
+) -> None:  # fmt: skip
     k = len(borders) - 1
     n = p.shape[1]
     for panel in range(first, last):

@@ -9,22 +9,18 @@ matrix need not be stored: streamed Gram operators and the linear kernel on spar
 on ill-conditioned matrices and is off by default.  Drift of r is handled at the end instead (see `descent`).
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import NotPositiveDefinite
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections
-from mercer.solvers.linear.krylov import Descent, StoppingRules
+from mercer.solvers.linear.krylov import Descent, Limits
 from mercer.solvers.linear.preconditioners import Preconditioner
-from mercer.solvers.linear.system import LinearSystem
-from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -39,14 +35,9 @@ def accepts(problem: Any) -> Acceptance:
 def solve(
     problem: LeastSquares,
     *,
-    tol: float | None = 1e-10,
-    start: Solution | Array | None = None,
-    monitor: Monitor | None = None,
-    residual: float | None = None,
-    decrease: float | None = None,
-    iterations: int | None = None,
     refresh: int | None = None,
     preconditioner: Preconditioner | None = None,
+    **limits: Unpack[Limits],
 ) -> Solution:
     """Iterate until the relative duality gap is at most `tol`, or a rule of `StoppingRules` holds in every column.
 
@@ -55,10 +46,7 @@ def solve(
     "recursive_residual" at the end.
     """
     require(accepts(problem))
-    system = LinearSystem(problem)
-    rules = StoppingRules(tol, residual, decrease)
-    Z = system.start(start, monitor)
-    return _Columns(system, Z, rules, preconditioner, refresh).solve(iterations, monitor)
+    return _Columns(problem, preconditioner, refresh, **limits).solved()
 
 
 class _Columns(Descent):
@@ -68,15 +56,14 @@ class _Columns(Descent):
 
     def __init__(
         self,
-        system: LinearSystem,
-        Z: Array,
-        rules: StoppingRules,
+        problem: LeastSquares,
         precondition: Preconditioner | None,
         refresh: int | None,
+        **limits: Unpack[Limits],
     ) -> None:
-        super().__init__(system, Z, rules)
+        super().__init__(problem, **limits)
         self.precondition, self.refresh = precondition, refresh
-        self.steps = np.zeros(Z.shape[1], dtype=np.intp)
+        self.steps = np.zeros(self.Z.shape[1], dtype=np.intp)
 
     def restart(self) -> None:
         """Search along the (preconditioned) residual."""
@@ -89,7 +76,7 @@ class _Columns(Descent):
             going = np.flatnonzero(~self.done[self.live])
             self.live = self.live[going]
             self.search.keep(going)
-        fresh = self.refresh and (self.iteration + 1) % self.refresh == 0
+        fresh = self.refresh and (self.iterations + 1) % self.refresh == 0
         self.search.step(self._true_residual if fresh else None)
         if (self.search.curvature < 0).any():
             raise NotPositiveDefinite(
@@ -106,7 +93,7 @@ class _Columns(Descent):
         assert self.search.X is not None
         return np.asarray(self.system.T[:, self.live] - self.system.dot(self.search.X))
 
-    def details(self) -> dict[str, Array | NDArray[np.intp]]:
+    def details(self) -> dict[str, Array | Index]:
         """Products spent per column, and the residual the recursion believed in."""
         norms = np.linalg.norm(self.system.T, axis=0)
         believed = np.linalg.norm(self.R, axis=0) / np.where(norms > 0, norms, 1.0)

@@ -17,18 +17,16 @@ import time
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate, converged
 from mercer.problems.coupled import CoupledMembers
-from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.contract import Acceptance, Start, require
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Record, Solution, Stopped
-
-Array = NDArray[np.float64]
 
 SOLVERS = ("elimination", "conjugate_gradient")
 REFUSED = "the coupled system is not positive definite to working precision: raise the ridge (a smaller C)"
@@ -149,7 +147,7 @@ def solve(
     problem: CoupledMembers,
     *,
     tol: float = 1e-8,
-    start: Array | Solution | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     method: str = "elimination",
     max_iter: int = -1,

@@ -10,18 +10,17 @@ the residual is computed anew, and if the gap it gives is not the one claimed, t
 it holds or no longer improves.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, field
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index, Mask
 from mercer.problems.certificate import Certificate
-from mercer.solvers.linear.system import LinearSystem
-from mercer.solvers.monitor import Monitor, listening
+from mercer.problems.least_squares import LeastSquares
+from mercer.solvers.linear.system import LinearIteration, LinearLimits, LinearSystem
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 
 def relative_norm(R: Array, T: Array) -> float:
@@ -44,7 +43,7 @@ class StoppingRules:
     first: Array = field(default_factory=lambda: np.zeros(0))
     objective: Array = field(default_factory=lambda: np.zeros(0))
 
-    def columns_done(self, T: Array, Z: Array, R: Array) -> NDArray[np.bool_]:
+    def columns_done(self, T: Array, Z: Array, R: Array) -> Mask:
         """For each column, whether the residual rule or the decrease rule holds (m,)."""
         norms = np.linalg.norm(R, axis=0)
         before, self.objective = self.objective, -0.5 * np.sum(Z * (R + T), axis=0)
@@ -63,16 +62,23 @@ class StoppingRules:
         return self.gap is not None and certificate.relative_gap <= self.gap
 
 
-class Descent(ABC):
+class Limits(LinearLimits, total=False):
+    """The same for `Descent`, with the decrease of its rules."""
+
+    decrease: float | None
+
+
+class Descent(LinearIteration):
     """An iteration with iterate Z, residual R and flags `done` (m,) of the columns that met a rule of their own."""
 
-    name = ""
-
-    def __init__(self, system: LinearSystem, Z: Array, rules: StoppingRules) -> None:
-        self.system, self.Z, self.rules = system, Z, rules
-        self.iteration = 0
+    def __init__(self, problem: LeastSquares, *, decrease: float | None = None, **limits: Unpack[LinearLimits]) -> None:
+        system = LinearSystem(problem)
+        super().__init__(system, **limits)
+        self.rules = rules = StoppingRules(self.gap, self.residual, decrease)
+        self.Z = Z = system.start(self.given)
         self.residuals: list[float] = []
         self.objectives: list[Array] = []
+        self.true: Array | None = None  # residual of the end, where R is what the recursion believes in
         self.R = system.T - system.dot(Z) if Z.any() else system.T.copy()
         self.done = rules.columns_done(system.T, Z, self.R)
 
@@ -88,84 +94,62 @@ class Descent(ABC):
         """Whether no direction is left to search."""
         return bool(self.done.all())
 
-    def solve(self, iterations: int | None, monitor: Monitor | None) -> Solution:
-        """Run to the end and certify what was reached by the true residual."""
-        with listening(monitor) as watch:
-            return self._solve(self.system.limit(iterations), watch)
-
-    def _solve(self, limit: int, monitor: Monitor) -> Solution:
+    def run(self, limit: int) -> Stopped:
+        """Run until the true residual holds what was claimed."""
         self.restart()
-        stopped = self._run(limit, monitor)
+        stopped = self._run(limit)
         previous = np.inf
         while True:
-            true = self.system.T - self.system.dot(self.Z)
-            certificate = self.system.certificate(self.Z, true)
+            self.true = self.system.T - self.system.dot(self.Z)
+            certificate = self.system.certificate(self.Z, self.true)
             claimed = stopped == "converged" and self.rules.gap is not None and not self._by_columns()
             if not claimed or self.rules.gap_closed(certificate):
-                break
+                return stopped
             if certificate.relative_gap > 0.5 * previous:
-                stopped = "stalled"
-                break
+                return "stalled"
             previous = certificate.relative_gap
-            self.R, self.done = true, np.linalg.norm(true, axis=0) == 0
+            self.R, self.done, self.true = self.true, np.linalg.norm(self.true, axis=0) == 0, None
             self.restart()
-            stopped = self._run(limit, monitor)
-        return self._solution(certificate, stopped, monitor, true)
+            stopped = self._run(limit)
 
     def _by_columns(self) -> bool:
         """Whether the run ended by the rules of the columns."""
         asked = self.rules.residual is not None or self.rules.decrease is not None
         return asked and bool(self.done.all())
 
-    def _run(self, limit: int, monitor: Monitor) -> Stopped:
+    def _run(self, limit: int) -> Stopped:
         """Step until a rule holds, the limit is reached or the monitor says stop."""
         while True:
             certificate = self.system.certificate(self.Z, self.R)
-            size = relative_norm(self.R, self.system.T)
-            self.residuals.append(size)
+            self.residuals.append(relative_norm(self.R, self.system.T))
             self.objectives.append(self.rules.objective)
-            go_on = monitor.watch(
-                self.iteration,
-                certificate.primal,
-                certificate.dual,
-                snapshot=lambda: self._snapshot(monitor),
-                residual=size,
-            )
+            go_on = self.tell(certificate.primal, certificate.dual)
             if self.rules.gap_closed(certificate) or self.exhausted():
                 return "converged"
             if not go_on:
-                return monitor.stopped or "interrupted"
-            if self.iteration >= limit:
+                return self.halted()
+            if self.iterations >= limit:
                 return "iterations"
             self.step()
-            self.iteration += 1
+            self.iterations += 1
             self.done |= self.rules.columns_done(self.system.T, self.Z, self.R)
 
-    def _snapshot(self, monitor: Monitor) -> Solution:
-        certificate = self.system.certificate(self.Z, self.R)
-        return self._solution(certificate, monitor.stopped or "iterations", monitor, self.R)
+    def facts(self) -> dict[str, Any]:
+        """The largest relative residual."""
+        return {"residual": self.residuals[-1]}
 
-    def _solution(self, certificate: Certificate, stopped: Stopped, monitor: Monitor, R: Array) -> Solution:
-        c, _ = self.system.eliminate(self.Z)
-        if self.system.projection is not None:
-            certificate = self.system.certify(c)
+    def solution(self, stopped: Stopped) -> Solution:
+        """The present point, certified by its residual."""
+        R = self.R if self.true is None else self.true
+        certificate = self.system.certificate(self.Z, R)
         details = {
             "residuals": np.array(self.residuals),
             "objectives": np.array(self.objectives),
             "true_residual": relative_norm(R, self.system.T),
             **self.details(),
         }
-        return self.system.certified(
-            c,
-            certificate,
-            self.name,
-            variables=self.Z.copy(),
-            iterations=self.iteration,
-            stopped=stopped,
-            monitor=monitor,
-            details=details,
-        )
+        return self.system.solution(self.Z.copy(), certificate, self.name, **self.spent(stopped, **details))
 
-    def details(self) -> dict[str, Array | NDArray[np.intp]]:
+    def details(self) -> dict[str, Array | Index]:
         """Further facts for the solution."""
         return {}

@@ -13,21 +13,19 @@ The gap 1/2 sum (g_i - b)^2 / R_ii, b the weighted mean of g, is looked at every
 computed anew from c.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.compiled import loop
 from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares, certify
-from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.contract import Acceptance, Start, require
 from mercer.solvers.linear import conjugate_gradient
-from mercer.solvers.linear.system import LinearSystem
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.linear.system import LinearIteration, LinearLimits, LinearSystem
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -42,7 +40,7 @@ def solve(
     problem: LeastSquares,
     *,
     tol: float | None = 1e-8,
-    start: Solution | Array | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     iterations: int = 10_000_000,
     stored: bool | None = None,
@@ -54,23 +52,22 @@ def solve(
     """
     require(accepts(problem))
     system = LinearSystem(problem)
-    run = _Run(system, start, monitor, system.n <= 8000 if stored is None else stored)
-    with listening(monitor) as watch:
-        stopped = run.run(1e-8 if tol is None else tol, iterations, watch)
-        return run.solution(stopped, watch)
+    stored = system.n <= 8000 if stored is None else stored
+    tol = 1e-8 if tol is None else tol
+    return _Run(system, stored, tol=tol, start=start, monitor=monitor, iterations=iterations).solved()
 
 
-class _Run:
+class _Run(LinearIteration):
     """Coefficients c (n, k) and gradients g = y - Hc (n, k)."""
 
-    def __init__(
-        self, system: LinearSystem, start: Solution | Array | None, monitor: Monitor | None, stored: bool
-    ) -> None:
-        self.system = system
+    name = "least_squares_smo"
+
+    def __init__(self, system: LinearSystem, stored: bool, **limits: Unpack[LinearLimits]) -> None:
+        super().__init__(system, **limits)
         self.paired = system.q == 1
         self.diagonal = system.diagonal()
         self.H = system.matrix() if stored else None
-        Z = system.start(start, monitor)
+        Z = system.start(self.given)
         c, _ = system.eliminate(Z) if Z[:, : system.q].any() or system.q == 0 else (Z[:, system.q :], None)
         self.c = np.asfortranarray(c - c.mean(axis=0) if self.paired else c)
         self.steps = np.zeros(c.shape[1], dtype=np.int64)
@@ -87,17 +84,12 @@ class _Run:
         f = system.Y - self.g - system.ridge[:, None] * self.c
         return certify(self.c, f, system.Y, system.Phi, system.weights, system.problem.C)
 
-    def run(self, tol: float, limit: int, monitor: Monitor) -> Stopped:
+    def run(self, limit: int) -> Stopped:
         """Sweep all outputs in batches of n steps."""
-        believed = np.inf
+        believed, tol = np.inf, self.tol
         while True:
             certificate = self.certificate()
-            go_on = monitor.watch(
-                int(self.steps.sum()),
-                certificate.primal,
-                certificate.dual,
-                snapshot=lambda: self.solution(monitor.stopped or "iterations", monitor),
-            )
+            go_on = self.tell(certificate.primal, certificate.dual)
             if certificate.relative_gap <= tol:
                 self.refresh()
                 if self.certificate().relative_gap <= tol:
@@ -106,7 +98,7 @@ class _Run:
                     return "stalled"
                 believed = certificate.relative_gap
             if not go_on:
-                return monitor.stopped or "interrupted"
+                return self.halted()
             if (self.steps >= limit).all():
                 return "iterations"
             # Outputs whose share of the gap is small already are left alone.
@@ -114,19 +106,13 @@ class _Run:
             for output in np.flatnonzero(certificate.outputs["gap"] > 0.5 * tol * scale / len(self.steps)):
                 done = self._batch(int(output), min(max(self.system.n, 100), limit - int(self.steps[output])))
                 self.steps[output] += done
+                self.iterations += done
 
-    def solution(self, stopped: Stopped, monitor: Monitor) -> Solution:
+    def solution(self, stopped: Stopped) -> Solution:
         """The present coefficients, certified by a product."""
         c = np.ascontiguousarray(self.c)
-        return self.system.certified(
-            c,
-            self.system.certify(c),
-            "least_squares_smo",
-            iterations=int(self.steps.sum()),
-            stopped=stopped,
-            monitor=monitor,
-            details={"steps": self.steps.copy()},
-        )
+        spent = self.spent(stopped, steps=self.steps.copy())
+        return self.system.certified(c, self.system.certify(c), self.name, **spent)
 
     def _batch(self, output: int, steps: int) -> int:
         c, g = self.c[:, output], self.g[:, output]

@@ -33,12 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import dense, threads
+from mercer.arrays import Array, Index
 from mercer.solvers.linear.class_panels import Panels
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections, over_rows
 
-Array = NDArray[np.float64]
 Single = NDArray[np.float32]
-Index = NDArray[np.intp]
 Code = NDArray[np.int8]  # (k, F): -1, 0 or 1 for every class and machine
 
 LEAST_TOL = 1e-6  # relative gap: what one run in float32 reaches, and machines that decide alike

@@ -8,18 +8,16 @@ then the answer is the one of least length, so that C = inf (interpolation) work
 All k outputs run side by side, each with its own Lanczos process, and share each pass over the kernel matrix.
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.contract import Acceptance, require
 from mercer.solvers.linear.saddle_form import LanczosRun, quotient
-from mercer.solvers.monitor import Monitor
+from mercer.solvers.linear.system import LinearLimits
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -29,21 +27,13 @@ def accepts(problem: Any) -> Acceptance:
     return Acceptance(True, "needs products with the kernel matrix only, definite or not")
 
 
-def solve(
-    problem: LeastSquares,
-    *,
-    tol: float | None = 1e-10,
-    start: Solution | Array | None = None,
-    monitor: Monitor | None = None,
-    residual: float | None = None,
-    iterations: int | None = None,
-) -> Solution:
+def solve(problem: LeastSquares, **limits: Unpack[LinearLimits]) -> Solution:
     """Iterate until the relative duality gap is at most `tol`, or |A u - right| <= `residual` |right|.
 
     details: "residuals", the largest residual norm after each step over the largest |right|.
     """
     require(accepts(problem))
-    return _Minres(problem, tol, residual, start, monitor).solve(iterations)
+    return _Minres(problem, **limits).solved()
 
 
 class _Minres(LanczosRun):

@@ -15,20 +15,17 @@ then), so there is no warm start; large ridges are done early and are left alone
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.contract import require
+from mercer.solvers.contract import Start, require
 from mercer.solvers.linear import conjugate_gradient
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections
 from mercer.solvers.linear.krylov import StoppingRules, relative_norm
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
-
 
 accepts = conjugate_gradient.accepts
 
@@ -37,7 +34,7 @@ def solve(
     problem: LeastSquares,
     *,
     tol: float | None = 1e-10,
-    start: Solution | Array | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     iterations: int | None = None,
 ) -> Solution:
@@ -77,22 +74,10 @@ def solve_path(
             if ended == "converged" and tol is not None and certificate.relative_gap > tol:
                 solutions.append(conjugate_gradient.solve(problems[j], tol=tol, start=system.expand(Z), monitor=watch))
                 continue
-            c, _ = system.eliminate(Z)
-            if system.projection is not None:
-                certificate = system.certify(c)
             system.passes = systems[0].passes
-            solutions.append(
-                system.certified(
-                    c,
-                    certificate,
-                    "multishift",
-                    variables=Z,
-                    iterations=int(family.steps[j]),
-                    stopped=ended,
-                    monitor=watch,
-                    details={"true_residual": relative_norm(system.T - HZ, system.T)},
-                )
-            )
+            details = {"true_residual": relative_norm(system.T - HZ, system.T)}
+            work = {"iterations": int(family.steps[j]), "stopped": ended, "monitor": watch, "details": details}
+            solutions.append(system.solution(Z, certificate, "multishift", **work))
     return solutions
 
 

@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput
 from mercer.solvers.linear.system import LinearSystem
-
-Array = NDArray[np.float64]
 
 
 class Preconditioner(Protocol):
@@ -58,7 +56,7 @@ class LowRankPlusDiagonal:
         return np.asarray(scaled - (self.F @ dense.solve(self.core, self.F.T @ scaled)) / self.ridge)
 
 
-def partial_cholesky(system: LinearSystem, rank: int, tolerance: float = 0.0) -> tuple[Array, NDArray[np.intp]]:
+def partial_cholesky(system: LinearSystem, rank: int, tolerance: float = 0.0) -> tuple[Array, Index]:
     """F (n, p) and its pivots (p,), p <= rank: K ~ F F', stopping when the trace left is <= tolerance x trace K."""
 
     def row(i: int, out: Array) -> None:

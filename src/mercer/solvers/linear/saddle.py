@@ -10,18 +10,15 @@ as the reference for the elimination the other solvers use (Hamers 2004, equatio
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense, threads
 from mercer.errors import NotPositiveDefinite
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.contract import Acceptance, Start, require
 from mercer.solvers.linear.saddle_form import SaddleForm
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -35,7 +32,7 @@ def solve(
     problem: LeastSquares,
     *,
     tol: float | None = None,
-    start: Solution | Array | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
 ) -> Solution:
     """Solve directly.  `tol` and `start` are taken for the contract's sake: a direct method needs neither."""
@@ -56,9 +53,5 @@ def solve(
     u = dense.solve_indefinite(A, pivots, right)
     c = np.ascontiguousarray(u[:n])
     form = SaddleForm(system)
-    certificate = form.certificate(u)
-    if monitor is not None:
-        monitor.watch(1, certificate.primal, certificate.dual)
-    return system.certified(
-        form.feasible(c), certificate, "saddle", iterations=1, monitor=monitor, details={"multipliers": u[n:].copy()}
-    )
+    details = {"multipliers": u[n:].copy()}
+    return system.exact(form.feasible(c), form.certificate(u), "saddle", monitor, details=details)

@@ -7,21 +7,20 @@ Phi'c = 0 only in the limit; the certificate moves c to the nearest point that d
 matrix, so it is computed only when the residual, known at every step, makes success likely.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares, certify
-from mercer.solvers.linear.system import LinearSystem
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.contract import Start
+from mercer.solvers.linear.system import LinearIteration, LinearLimits, LinearSystem
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 
 class SaddleForm:
@@ -50,10 +49,9 @@ class SaddleForm:
         system, zero = self.system, np.zeros_like(self.system.Y)
         return certify(zero, zero, system.Y, system.Phi, system.weights, system.problem.C)
 
-    def start(self, start: Solution | Array | None, monitor: Monitor | None = None) -> Array:
-        """U (n + q, k) to begin from: coefficients and offsets of a solution or a checkpoint, or zero."""
+    def start(self, start: Start) -> Array:
+        """U (n + q, k) to begin from: coefficients and offsets of a solution, or zero."""
         U = np.zeros_like(self.right)
-        start = listening(monitor).resume() if start is None else start
         if start is None:
             return U
         if isinstance(start, Solution):
@@ -99,24 +97,14 @@ def quotient(top: Array, bottom: Array) -> Array:
     return np.divide(top, bottom, out=np.zeros(np.broadcast_shapes(top.shape, bottom.shape)), where=bottom != 0)
 
 
-class LanczosRun(ABC):
+class LanczosRun(LinearIteration):
     """A run of MINRES or SYMMLQ: scalars are (k,), vectors (n + q, k), `history` the largest residual norms."""
 
-    name = ""
-
-    def __init__(
-        self,
-        problem: LeastSquares,
-        tol: float | None,
-        residual: float | None,
-        start: Solution | Array | None,
-        monitor: Monitor | None,
-    ) -> None:
-        self.monitor = listening(monitor)
-        self.form = form = SaddleForm(LinearSystem(problem, definite=False))
-        self.U = U = form.start(start, monitor)
-        self.goal = Milestones(form, tol, residual)
-        self.iteration = 0
+    def __init__(self, problem: LeastSquares, **limits: Unpack[LinearLimits]) -> None:
+        super().__init__(LinearSystem(problem, definite=False), **limits)
+        self.form = form = SaddleForm(self.system)
+        self.U = U = form.start(self.given)
+        self.goal = Milestones(form, self.gap, self.residual)
         R = form.right - form.dot(U) if U.any() else form.right.copy()
         self.first: Array = np.linalg.norm(R, axis=0)
         self.v: Array = quotient(R, self.first)
@@ -153,45 +141,31 @@ class LanczosRun(ABC):
         self.v_before, self.v, self.beta = v, quotient(y, beta), beta
         return alpha, beta, v
 
-    def _run(self, limit: int) -> Stopped:
+    def run(self, limit: int) -> Stopped:
         """Step until the goal is reached, the residual no longer falls, the limit, or the monitor says stop."""
-        monitor = self.monitor
         patience = 2 * len(self.U) + 20
         best, since = np.inf, 0
         while True:
             size = self.history[-1]
             if self.goal.reached(size, self.point):
                 return "converged"
-            if not monitor.watch(
-                self.iteration,
-                self.goal.certificate.primal,
-                self.goal.certificate.dual,
-                snapshot=lambda: self._solution(monitor.stopped or "iterations"),
-                residual=size / self.goal.scale,
-            ):
-                return monitor.stopped or "interrupted"
-            if self.iteration >= limit:
+            if not self.tell(self.goal.certificate.primal, self.goal.certificate.dual):
+                return self.halted()
+            if self.iterations >= limit:
                 return "iterations"
             best, since = (size, 0) if size < 0.999 * best else (best, since + 1)
             if size <= 1e-15 * self.goal.scale or since > patience:
                 return "stalled"
             self.step()
-            self.iteration += 1
+            self.iterations += 1
             self.history.append(self.norm())
 
-    def solve(self, iterations: int | None) -> Solution:
-        """Run to the end and certify the point reached."""
-        with self.monitor:
-            return self._solution(self._run(self.form.system.limit(iterations)))
+    def facts(self) -> dict[str, Any]:
+        """The largest residual norm, relative."""
+        return {"residual": self.history[-1] / self.goal.scale}
 
-    def _solution(self, stopped: Stopped) -> Solution:
-        system, U = self.form.system, self.point()
-        return system.certified(
-            self.form.feasible(U[: system.n]),
-            self.form.certificate(U),
-            self.name,
-            iterations=self.iteration,
-            stopped=stopped,
-            monitor=self.monitor,
-            details={"residuals": np.array(self.history) / self.goal.scale},
-        )
+    def solution(self, stopped: Stopped) -> Solution:
+        """The present point with its certificate."""
+        U = self.point()
+        c, spent = U[: self.system.n], self.spent(stopped, residuals=np.array(self.history) / self.goal.scale)
+        return self.system.certified(self.form.feasible(c), self.form.certificate(U), self.name, **spent)

@@ -16,20 +16,19 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from mercer import dense
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.gram import GramOperator
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.contract import Acceptance, Start, require
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution
 
-Array = NDArray[np.float64]
 Ordering = Literal["auto", "reverse_cuthill_mckee", "minimum_degree", "column_counts", "natural"]
 SUPERLU = {"minimum_degree": "MMD_AT_PLUS_A", "column_counts": "COLAMD", "natural": "NATURAL"}
 
@@ -47,7 +46,7 @@ def solve(
     problem: LeastSquares,
     *,
     tol: float | None = None,
-    start: Solution | Array | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     ordering: Ordering = "auto",
 ) -> Solution:
@@ -71,8 +70,6 @@ def solve(
             variables, e = variables[:, :-1], variables[:, -1:]
             variables = variables - e * (variables.sum(axis=0) / (1.0 / constant + e.sum()))
         c, _ = system.eliminate(variables)
-        certificate = system.certify(c)
-        watch.watch(1, certificate.primal, certificate.dual)
         lower = (H.nnz + system.n) // 2
         details = {
             "ordering": factor.ordering,
@@ -81,9 +78,7 @@ def solve(
             "fill": factor.nonzeros / lower,
             "bandwidth": factor.bandwidth,
         }
-        return system.certified(
-            c, certificate, "sparse_direct", variables=variables, iterations=1, monitor=watch, details=details
-        )
+        return system.exact(c, system.certify(c), "sparse_direct", watch, variables=variables, details=details)
 
 
 def sparse_matrix(system: LinearSystem) -> Any:
@@ -118,7 +113,7 @@ class BandFactor:
 
     ordering = "reverse_cuthill_mckee"
 
-    def __init__(self, H: Any, order: NDArray[np.intp] | None = None) -> None:
+    def __init__(self, H: Any, order: Index | None = None) -> None:
         self.order = (
             np.asarray(reverse_cuthill_mckee(H, symmetric_mode=True), dtype=np.intp) if order is None else order
         )
@@ -151,7 +146,7 @@ def factorise(H: Any, ordering: Ordering = "auto") -> SuperLUFactor | BandFactor
     return BandFactor(H, order)
 
 
-def bandwidth(H: Any, order: NDArray[np.intp] | None = None) -> int:
+def bandwidth(H: Any, order: Index | None = None) -> int:
     """The largest |i - j| of a nonzero H_ij, after renumbering by `order`."""
     entries = sp.coo_array(H)
     place = np.arange(H.shape[0])

@@ -15,18 +15,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense, threads
+from mercer.arrays import Array
 from mercer.errors import Infeasible, NotPositiveDefinite
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.contract import Acceptance, Start, require
 from mercer.solvers.linear.bordered import project
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +78,7 @@ def solve(
     problem: LeastSquares,
     *,
     tol: float | None = None,
-    start: Solution | Array | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     decomposition: Decomposition | None = None,
 ) -> Solution:
@@ -100,11 +98,7 @@ def solve(
             details = {"decomposition": decomposition, "condition": decomposition.condition(problem.C)}
             variables = decomposition.solve(system.T, problem.C)
             c, _ = system.eliminate(variables)
-        certificate = system.certify(c)
-        watch.watch(1, certificate.primal, certificate.dual)
-        return system.certified(
-            c, certificate, "spectral", variables=variables, iterations=1, monitor=watch, details=details
-        )
+        return system.exact(c, system.certify(c), "spectral", watch, variables=variables, details=details)
 
 
 def _interpolate(system: LinearSystem, poll: dense.Poll) -> Array:

@@ -16,25 +16,24 @@ much where the rate is slow, so the duality gap is computed as well, at sweeps s
 `passes` counts consultations of H: SSOR reads it twice per iteration, the turn reusing the last block.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.contract import require
+from mercer.solvers.contract import Start, require
 from mercer.solvers.linear import conjugate_gradient
 from mercer.solvers.linear.acceleration import Anchor, GravesMorris, Mode
 from mercer.solvers.linear.preconditioners import factored_blocks
-from mercer.solvers.linear.system import LinearSystem
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.linear.system import LinearIteration, LinearLimits, LinearSystem
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 
-Array = NDArray[np.float64]
 Method = Literal["jacobi", "sor", "ssor"]
 
 
@@ -45,7 +44,7 @@ def solve(
     problem: LeastSquares,
     *,
     tol: float | None = 1e-8,
-    start: Solution | Array | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     method: Method = "ssor",
     omega: float = 1.0,
@@ -73,10 +72,8 @@ def solve(
         raise InvalidInput("tol and increment are both None: nothing would end the iteration")
     system = LinearSystem(problem)
     sweeps = Sweeps(system, method, omega, block, _worth_storing(system) if stored is None else stored)
-    run = _Run(system, sweeps, system.start(start, monitor), GravesMorris(acceleration, anchor))
-    with listening(monitor) as watch:
-        stopped = run.run(tol, increment, iterations, watch)
-        return run.solution(stopped, watch)
+    limits: LinearLimits = {"tol": tol, "start": start, "monitor": monitor, "iterations": iterations}
+    return _Run(sweeps, GravesMorris(acceleration, anchor), increment, **limits).solved()
 
 
 def _worth_storing(system: LinearSystem) -> bool:
@@ -145,13 +142,15 @@ def sweep(H: Any, T: Any, Z: Any, omega: Any, backward: Any) -> None:
             z[i] += scale * (T[column, i] - total)
 
 
-class _Run:
-    """Iterates, their increments and the certificates taken on the way."""
+class _Run(LinearIteration):
+    """Iterates, their increments and the certificates taken on the way; `gap` and `increment` end it."""
 
-    def __init__(self, system: LinearSystem, sweeps: Sweeps, Z: Array, accelerate: GravesMorris) -> None:
-        self.system, self.sweeps, self.Z, self.accelerate = system, sweeps, Z, accelerate
-        self.estimate = Z
-        self.iteration = 0
+    def __init__(
+        self, sweeps: Sweeps, accelerate: GravesMorris, increment: float | None, **limits: Unpack[LinearLimits]
+    ) -> None:
+        super().__init__(sweeps.system, **limits)
+        self.sweeps, self.name, self.accelerate, self.increment = sweeps, sweeps.method, accelerate, increment
+        self.Z = self.estimate = self.system.start(self.given)
         self.increments: list[float] = []
         self.smallest = np.inf
         self.diverged = False
@@ -167,32 +166,27 @@ class _Run:
         if self.best is None or gap < self.best[0]:
             self.best = gap, self.estimate.copy(), certificate
 
-    def run(self, tol: float | None, increment: float | None, limit: int, monitor: Monitor) -> Stopped:
+    def run(self, limit: int) -> Stopped:
         """Sweep until a rule holds."""
         due = 0
         while True:
-            if self.iteration >= due and tol is not None:
+            if self.iterations >= due and self.gap is not None:
                 certificate = self.certify()
                 self.remember(certificate)
-                due = self.iteration + 1 + self.iteration // 4
-                go_on = monitor.watch(
-                    self.iteration,
-                    certificate.primal,
-                    certificate.dual,
-                    snapshot=lambda: self.solution(monitor.stopped or "iterations", monitor),
-                )
-                if certificate.relative_gap <= tol:
+                due = self.iterations + 1 + self.iterations // 4
+                go_on = self.tell(certificate.primal, certificate.dual)
+                if certificate.relative_gap <= self.gap:
                     return "converged"
             else:
-                go_on = monitor.go_on()
+                go_on = self.monitor.go_on()
             if self._falls_apart():
                 self.diverged = True
                 return "stalled"
-            if increment is not None and self.increments and self.increments[-1] < increment:
+            if self.increment is not None and self.increments and self.increments[-1] < self.increment:
                 return "converged"
             if not go_on:
-                return monitor.stopped or "interrupted"
-            if self.iteration >= limit:
+                return self.halted()
+            if self.iterations >= limit:
                 return "iterations"
             self._step()
 
@@ -202,7 +196,7 @@ class _Run:
         self.increments.append(float(np.max(np.abs(swept - before))))
         self.smallest = min(self.smallest, self.increments[-1])
         self.Z, self.estimate = self.accelerate.push(swept)
-        self.iteration += 1
+        self.iterations += 1
 
     def _falls_apart(self) -> bool:
         """Increments that grew a thousandfold over their smallest, or are no longer numbers."""
@@ -211,7 +205,7 @@ class _Run:
         last = self.increments[-1]
         return not np.isfinite(last) or last > 1e3 * max(self.smallest, 1e-12 * self.increments[0])
 
-    def solution(self, stopped: Stopped, monitor: Monitor) -> Solution:
+    def solution(self, stopped: Stopped) -> Solution:
         """The best point seen where the run diverged, else the last."""
         if self.diverged and self.best is not None:
             _, Z, certificate = self.best
@@ -219,21 +213,6 @@ class _Run:
             if not np.isfinite(self.estimate).all():
                 self.estimate = np.zeros_like(self.estimate)
             Z, certificate = self.estimate.copy(), self.certify()
-        c, _ = self.system.eliminate(Z)
-        if self.system.projection is not None:
-            certificate = self.system.certify(c)
-        details = {
-            "increments": np.array(self.increments),
-            "sweeps": self.iteration * self.sweeps.passes_each,
-            "diverged": self.diverged,
-        }
-        return self.system.certified(
-            c,
-            certificate,
-            self.sweeps.method,
-            variables=Z,
-            iterations=self.iteration,
-            stopped=stopped,
-            monitor=monitor,
-            details=details,
-        )
+        sweeps = self.iterations * self.sweeps.passes_each
+        spent = self.spent(stopped, increments=np.array(self.increments), sweeps=sweeps, diverged=self.diverged)
+        return self.system.solution(Z, certificate, self.name, **spent)

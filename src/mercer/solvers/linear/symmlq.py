@@ -9,37 +9,28 @@ smaller one.
 All k outputs run side by side, each with its own Lanczos process, and share each pass over the kernel matrix.
 """
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import Unpack
 
+import numpy as np
+
+from mercer.arrays import Array
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.contract import require
 from mercer.solvers.linear import minres
 from mercer.solvers.linear.saddle_form import LanczosRun, quotient
-from mercer.solvers.monitor import Monitor
+from mercer.solvers.linear.system import LinearLimits
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
-
 
 accepts = minres.accepts
 
 
-def solve(
-    problem: LeastSquares,
-    *,
-    tol: float | None = 1e-10,
-    start: Solution | Array | None = None,
-    monitor: Monitor | None = None,
-    residual: float | None = None,
-    iterations: int | None = None,
-) -> Solution:
+def solve(problem: LeastSquares, **limits: Unpack[LinearLimits]) -> Solution:
     """Iterate until the relative duality gap is at most `tol`, or |A u - right| <= `residual` |right|.
 
     details: "residuals", the smaller residual norm of the LQ and the Galerkin point after each step over |right|.
     """
     require(accepts(problem))
-    return _Symmlq(problem, tol, residual, start, monitor).solve(iterations)
+    return _Symmlq(problem, **limits).solved()
 
 
 class _Symmlq(LanczosRun):

@@ -19,23 +19,24 @@ nobody knows beforehand.
     rho / kappa  <=  |z* - z| / |z*|  <=  kappa rho.
 """
 
+from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.problems.certificate import Certificate
 from mercer.problems.least_squares import LeastSquares, certify
+from mercer.solvers.contract import Start
+from mercer.solvers.iteration import Iteration
 from mercer.solvers.linear.bordered import eliminate, project
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.verification import coarse
-
-Array = NDArray[np.float64]
 
 WIDE_OPEN = 1e-3  # relative gap beyond which values in float32 have not solved the problem
 
@@ -141,7 +142,7 @@ class LinearSystem:
         KQ = self.kernel_dot(self.projection)
         return KQ, self.projection.T @ KQ
 
-    def kernel_rows(self, index: NDArray[np.intp]) -> Array:
+    def kernel_rows(self, index: Index) -> Array:
         """Rows of K + constant, (len(index), n)."""
         chosen = index if self.active is None else self.active[index]
         rows = np.asarray(self.problem.gram.block(chosen, None), dtype=np.float64)
@@ -149,7 +150,7 @@ class LinearSystem:
             rows = rows[:, self.active]
         return rows + self.problem.constant if self.problem.constant else rows
 
-    def rows(self, index: NDArray[np.intp]) -> Array:
+    def rows(self, index: Index) -> Array:
         """Rows of H, (len(index), n)."""
         rows = np.array(self.kernel_rows(index))
         if self.projection is not None:
@@ -193,13 +194,9 @@ class LinearSystem:
         """Certificate of c (n, k), Phi'c = 0, by a product with the kernel matrix."""
         return certify(c, self.kernel_dot(c), self.Y, self.Phi, self.weights, self.problem.C)
 
-    def start(self, start: Solution | Array | None, monitor: Monitor | None = None) -> Array:
-        """Z (n, q + k) to begin from: a solution's variables, or its coefficients as a first guess of nu.
-
-        Without `start` a checkpoint of the monitor is taken up.
-        """
+    def start(self, start: Start) -> Array:
+        """Z (n, q + k) to begin from: a solution's variables, or its coefficients as a first guess of nu; or zero."""
         Z = np.zeros_like(self.T)
-        start = listening(monitor).resume() if start is None else start
         if start is None:
             return Z
         values = np.asarray(start.variables if isinstance(start, Solution) else start, dtype=np.float64)
@@ -213,6 +210,20 @@ class LinearSystem:
             )
         Z[:, self.q :] = self.take(coefficients)
         return Z
+
+    def solution(self, Z: Array, certificate: Certificate, solver: str, **work: Any) -> Solution:
+        """The Solution of Z (n, q + k), with what `certified` takes; where H was projected it is certified anew."""
+        c, _ = self.eliminate(Z)
+        if self.projection is not None:
+            certificate = self.certify(c)
+        return self.certified(c, certificate, solver, variables=Z, **work)
+
+    def exact(
+        self, c: Array, certificate: Certificate, solver: str, monitor: Monitor | None, **result: Any
+    ) -> Solution:
+        """The Solution of a direct method, which is one step; `result` are variables and details."""
+        listening(monitor).watch(1, certificate.primal, certificate.dual)
+        return self.certified(c, certificate, solver, iterations=1, monitor=monitor, **result)
 
     def certified(
         self,
@@ -242,19 +253,55 @@ class LinearSystem:
         bias, basis = self.problem.split_offsets(whole, np.asarray(offsets))
         norms = np.linalg.norm(self.Y, axis=0)
         residual = certificate.outputs["residual"] / np.where(norms > 0, norms, 1.0)
-        return Solution(
-            coefficients=whole,
-            bias=bias,
-            variables=whole if variables is None else self.expand(variables),
-            primal=certificate.primal,
-            dual=certificate.dual,
-            gap=certificate.gap,
+        facts = {"gaps": certificate.outputs["gap"], "residual": float(residual.max()), "passes": self.passes}
+        return Solution.certified(
+            replace(certificate, bias=bias, multipliers={"offsets": offsets, "basis": basis}),
+            whole,
+            whole if variables is None else self.expand(variables),
+            solver=solver,
             iterations=iterations,
             stopped=stopped,
             seconds=perf_counter() - self.began,
-            solver=solver,
-            multipliers={"offsets": offsets, "basis": basis},
-            history=() if monitor is None else tuple(monitor.history),
-            details={"gaps": certificate.outputs["gap"], "residual": float(residual.max()), "passes": self.passes}
-            | (details or {}),
+            history=tuple(listening(monitor).history),
+            details=facts | (details or {}),
         )
+
+
+class LinearLimits(TypedDict, total=False):
+    """What `solve` of the Krylov methods takes besides its own parameters, with the defaults of `LinearIteration`."""
+
+    tol: float | None
+    start: Start
+    monitor: Monitor | None
+    residual: float | None
+    iterations: int | None
+
+
+class LinearIteration(Iteration):
+    """An iteration on a linear system until a relative `gap`, or a share `residual` of the first one, if any is asked.
+
+    `iterations` is their limit.
+    """
+
+    def __init__(
+        self,
+        system: LinearSystem,
+        *,
+        tol: float | None = 1e-10,
+        start: Start = None,
+        monitor: Monitor | None = None,
+        residual: float | None = None,
+        iterations: int | None = None,
+    ) -> None:
+        super().__init__(system.problem, tol or 0.0, start, listening(monitor))
+        self.system, self.limit = system, system.limit(iterations)
+        self.gap, self.residual = tol, residual
+
+    def solved(self) -> Solution:
+        """Run to the end and certify what was reached."""
+        with self.monitor:
+            return self.solution(self.run(self.limit))
+
+    def spent(self, stopped: Stopped, **details: Any) -> dict[str, Any]:
+        """What `LinearSystem.certified` takes besides the point."""
+        return {"iterations": self.iterations, "stopped": stopped, "monitor": self.monitor, "details": details}

@@ -16,18 +16,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.errors import NotPositiveDefinite
 from mercer.gram import GramOperator
 from mercer.problems.least_squares import LeastSquares, certify
-from mercer.solvers.contract import Acceptance, require
+from mercer.solvers.contract import Acceptance, Start, require
 from mercer.solvers.linear.system import LinearSystem
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.float64]
 
 
 def factor_of(gram: Any) -> Any | None:
@@ -61,7 +59,7 @@ def solve(
     problem: LeastSquares,
     *,
     tol: float | None = None,
-    start: Solution | Array | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     refine: int = 1,
 ) -> Solution:
@@ -81,11 +79,8 @@ def solve(
         c, _ = system.eliminate(variables)
         inner = np.asarray(thin.F.T @ c)
         certificate = certify(c, np.asarray(thin.F @ inner), system.Y, system.Phi, system.weights, problem.C)
-        watch.watch(1, certificate.primal, certificate.dual)
         details = {"rank": int(thin.F.shape[1]), "weights": inner[: thin.features]}
-        return system.certified(
-            c, certificate, "woodbury", variables=variables, iterations=1, monitor=watch, details=details
-        )
+        return system.exact(c, certificate, "woodbury", watch, variables=variables, details=details)
 
 
 class ThinSystem:

@@ -8,11 +8,10 @@ order.  Where no point can do it at once, a chain of classes does: an imbalance 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.problems.multiclass import CRAMMER_SINGER, LEE_LIN_WAHBA, MulticlassProblem
 
-Array = NDArray[np.float64]
 EXACT = 1e-15
 
 

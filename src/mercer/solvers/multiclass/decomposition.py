@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array, Index, Mask
 from mercer.errors import InvalidInput
 from mercer.gram import Gram, GramOperator
 from mercer.kernels import Precomputed
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.multiclass import CRAMMER_SINGER, LEE_LIN_WAHBA, BredensteinerBennett, MulticlassProblem
-from mercer.solvers.contract import Acceptance, require, variables_of
+from mercer.solvers.contract import Acceptance, Start, require, variables_of
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.multiclass.class_balance import balanced
 from mercer.solvers.multiclass.steps import gather, minimise_points, survey
@@ -35,9 +36,6 @@ from mercer.solvers.point_blocks import GREED, PointBlocks
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import coarse, exact_product, predicted
 from mercer.solvers.working_sets import LARGEST_WORKING_SET, WHOLE, Search
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Lee-Lin-Wahba's steps are many, most points are free, and larger sets cost each step more than they save in rounds.
 LARGEST_OF_LEE_LIN_WAHBA = 1536
@@ -55,7 +53,7 @@ def solve(
     problem: MulticlassProblem | BredensteinerBennett,
     *,
     tol: float = 1e-3,
-    start: Array | Solution | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     max_iter: int = -1,
     working_set: int | None = None,
@@ -191,7 +189,7 @@ class AllClasses(PointBlocks):
         self.primal = 0.5 * (product - missing) + loss
         self.gap = gap + abs(missing)
 
-    def free(self, points: Index) -> NDArray[np.bool_]:
+    def free(self, points: Index) -> Mask:
         """Which points have a variable strictly inside its bounds."""
         a = self.a[points]
         return np.asarray(((a > 0) & (a < self.problem.box[points][:, None])).any(axis=1))
@@ -268,10 +266,6 @@ class AllClasses(PointBlocks):
         """What rounding lets one expect."""
         return predicted(self.c, self.diagonal - self.constant, np.ones(self.n, dtype=bool), steps, dtype)
 
-    def coefficients(self) -> Array:
-        """Coefficients c (n, k)."""
-        return self.c.copy()
-
     def variables(self) -> Array:
         """The variables a (n, k)."""
         return self.a.copy()
@@ -283,7 +277,3 @@ class AllClasses(PointBlocks):
     def expansion(self) -> Array:
         """K c (n, k) at the training points."""
         return np.asarray(self.F - self.b - self.constant * self.c.sum(axis=0) + self._shift())
-
-    def facts(self) -> dict[str, Any]:
-        """Nothing more."""
-        return {}

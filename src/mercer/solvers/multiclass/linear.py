@@ -11,24 +11,24 @@ the points times k, whatever n^2 may be.  Points may be dense or CSR.  A free bi
 """
 
 import time
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.kernels.distances import used_columns
 from mercer.problems.certificate import converged
 from mercer.problems.multiclass import BredensteinerBennett, MulticlassProblem
-from mercer.solvers.contract import Acceptance, require, step_limit, variables_of
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.contract import Acceptance, Limits, Start
+from mercer.solvers.iteration import Iteration, solved
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.multiclass import decomposition
 from mercer.solvers.multiclass.class_balance import balanced
 from mercer.solvers.multiclass.linear_steps import one_pass
 from mercer.solvers.multiclass.steps import survey
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 # Passes over the active part end when its violation is below this share of the one of the full pass.
 INNER = 0.3
@@ -57,32 +57,28 @@ def accepts(problem: Any) -> Acceptance:
 
 
 def solve(
-    problem: MulticlassProblem | BredensteinerBennett,
-    *,
-    tol: float = 1e-3,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    seed: int = 0,
+    problem: MulticlassProblem | BredensteinerBennett, *, tol: float = 1e-3, seed: int = 0, **limits: Unpack[Limits]
 ) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of passes (-1: no bound).
 
     The weight vectors (k, d) are among the details of the solution, unless sparse points leave most columns empty.
     """
-    require(accepts(problem), "the linear solver", tol=tol)
-    listener = listening(monitor)
-    with listener:
-        variables = variables_of(start, listener)
-        return LinearSearch(problem.equivalent, tol, variables, listener, seed).run(max_iter).scaled(problem.scale)
+    found = solved(LinearSearch, problem, accepts(problem), tol=tol, seed=seed, **limits)
+    return found.scaled(problem.scale)
 
 
-class LinearSearch:
+class LinearSearch(Iteration):
     """The state of one solve: variables a (n, k), W as (k, d) or (d, k), sums of the coefficients (k,)."""
 
+    name = "the linear solver"
+    problem: MulticlassProblem
+
     def __init__(
-        self, problem: MulticlassProblem, tol: float, start: Array | None, monitor: Monitor, seed: int
+        self, stated: MulticlassProblem | BredensteinerBennett, tol: float, start: Start, monitor: Monitor, seed: int
     ) -> None:
-        self.problem, self.tol, self.monitor = problem, tol, monitor
+        problem = stated.equivalent
+        super().__init__(problem, tol, start, monitor)
+        self.name = f"{problem.name}, linear"
         self.n, self.k = problem.n, problem.k
         gram: Any = problem.gram
         X = gram.X
@@ -109,10 +105,10 @@ class LinearSearch:
         self.free = problem.bias == "free"
         self.constant = (size if size > 0 else 1.0) if self.free else problem.constant
         self.squares = np.maximum(squares, TINY * max(size, 1e-300))
-        self.a = problem.feasible(np.zeros((self.n, self.k)) if start is None else start)
+        self.a = problem.feasible(np.zeros((self.n, self.k)) if self.initial is None else self.initial)
         self.b = np.zeros(self.k)
         self.outputs: Array | None = None  # W x (n, k), where W has not changed since
-        if start is None:
+        if self.initial is None:
             self.sums = np.zeros(self.k)
             self.W: NDArray[Any] = np.zeros((X.shape[1], self.k) if self.sparse else (self.k, X.shape[1]))
         else:
@@ -125,20 +121,15 @@ class LinearSearch:
         self.classes[:, 0] = problem.y
         self.active = np.empty(self.n, dtype=np.int32)
         self.state = np.array([seed * 2654435761 + 88172645463325252], dtype=np.uint64)
-        self.steps = self.passes = self.full = 0
+        self.steps = self.full = 0
         self.primal = self.gap = self.violation = np.inf
-        self.began = self.reported = time.perf_counter()
 
-    def run(self, max_iter: int) -> Solution:
+    def run(self, limit: int) -> Stopped:
         """Passes until convergence, a limit or an interruption."""
-        limit = step_limit(max_iter)
-        return self.solution(self._passes(limit))
-
-    def _passes(self, limit: int) -> Stopped:
         best, highest, waited = np.array([np.inf, np.inf]), -np.inf, 0
         slack = np.inf
         while True:
-            if self.passes >= limit:
+            if self.iterations >= limit:
                 return "iterations"
             self.active[:] = self.k
             count = self._pass(self.n, slack)
@@ -154,11 +145,11 @@ class LinearSearch:
             if waited > PATIENCE:
                 return "stalled"
             if not self._report():
-                return self.monitor.stopped or "interrupted"
+                return self.halted()
             target = INNER * self.violation
             primal, gap = self.primal, self.gap
             for _ in range(INNER_PASSES):
-                if count == 0 or self.passes >= limit or not self.monitor.go_on():
+                if count == 0 or self.iterations >= limit or not self.monitor.go_on():
                     break
                 count = self._pass(count, slack)
                 if self.violation <= target:
@@ -174,7 +165,7 @@ class LinearSearch:
             *self.points, self.W, self.squares, p.y, p.box, self.a, p.code, p.margin, self.constant, self.sums, self.b,
             self.order, count, self.classes, self.active, slack, self.state,
         )  # fmt: skip
-        self.passes += 1
+        self.iterations += 1
         self.steps += steps
         self.outputs = None
         if self.free:
@@ -242,13 +233,11 @@ class LinearSearch:
         if not self.monitor.due(self.reported):
             return self.monitor.go_on()
         self.reported = time.perf_counter()
-        return self.monitor.watch(
-            self.passes,
-            self.primal,
-            self.primal - self.gap,
-            snapshot=lambda: self.solution("interrupted"),
-            violation=self.violation,
-        )
+        return self.tell(self.primal, self.primal - self.gap)
+
+    def facts(self) -> dict[str, Any]:
+        """The largest violation."""
+        return {"violation": self.violation}
 
     def solution(self, stopped: Stopped) -> Solution:
         """The present point with its certificate; with a free bias its sums are made zero first."""
@@ -259,19 +248,7 @@ class LinearSearch:
         c = self.problem.coefficients(self.a)
         shift = (self.W.T if self.sparse else self.W) @ self.centre
         certificate = self.problem.certificate(self.a, self._expansion() + shift, self.b - shift)
-        return Solution.certified(
-            certificate,
-            c,
-            self.a.copy(),
-            solver=f"{self.problem.name}, linear",
-            iterations=self.passes,
-            stopped=stopped,
-            seconds=time.perf_counter() - self.began,
-            history=tuple(self.monitor.history),
-            details={
-                **({} if self.narrowed else {"weights": self.W.T if self.sparse else self.W}),
-                "steps": self.steps,
-                "full_passes": self.full,
-                "violation": self.violation,
-            },
-        )
+        details = {"steps": self.steps, "full_passes": self.full, **self.facts()}
+        if not self.narrowed:
+            details["weights"] = self.W.T if self.sparse else self.W
+        return self.certified(stopped, certificate, c, self.a.copy(), **details)

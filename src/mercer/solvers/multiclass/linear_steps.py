@@ -21,6 +21,7 @@ from mercer.solvers.multiclass.steps import (
     WESTON_WATKINS,
     best_variables,
     coefficient_change,
+    loss_and_gap,
     violation_of,
 )
 
@@ -87,26 +88,6 @@ def _add(
 
 
 @loop
-def _loss_and_gap(code: int, margin: float, bound: float, f: Any, a: Any) -> tuple[float, float]:
-    """Loss and gap of one point; its own class comes first, f as in `best_variables`."""
-    loss = 0.0
-    gap = 0.0
-    if code == CRAMMER_SINGER:
-        highest = f[0]
-        for c in range(f.shape[0]):
-            highest = max(highest, f[c])
-        for c in range(f.shape[0]):
-            gap += a[c] * (highest - f[c])
-        return bound * (highest - f[0]), gap
-    shift = margin - f[0] if code == WESTON_WATKINS else margin
-    for c in range(1, f.shape[0]):
-        d = shift + f[c]
-        loss += bound * max(d, 0.0)
-        gap += (bound - a[c]) * max(d, 0.0) + a[c] * max(-d, 0.0)
-    return loss, gap
-
-
-@loop
 def _at_rest(code: int, margin: float, bound: float, slack: float, f: Any, a: Any) -> bool:
     """Whether every variable of a point with box constraints is at a bound with its gradient beyond `slack`."""
     shift = margin - f[0] if code == WESTON_WATKINS else margin
@@ -150,28 +131,10 @@ def _next(state: Any) -> Any:
 
 @loop
 def one_pass(
-    sparse: bool,
-    X: Any,
-    data: Any,
-    indices: Any,
-    indptr: Any,
-    W: Any,
-    squares: Any,
-    y: Any,
-    box: Any,
-    a: Any,
-    code: int,
-    margin: float,
-    constant: float,
-    sums: Any,
-    offset: Any,
-    order: Any,
-    count: int,
-    classes: Any,
-    active: Any,
-    slack: float,
-    state: Any,
-) -> tuple[int, int, float, float, float]:
+    sparse: bool, X: Any, data: Any, indices: Any, indptr: Any, W: Any, squares: Any, y: Any, box: Any, a: Any,
+    code: int, margin: float, constant: float, sums: Any, offset: Any, order: Any, count: int, classes: Any,
+    active: Any, slack: float, state: Any,
+) -> tuple[int, int, float, float, float]:  # fmt: skip
     """Visit the first `count` points of `order` once: points left, steps, largest violation, sums of loss and gap.
 
     classes (n, k) lists the classes of each point, its own first, of which the first active[i] are looked at.
@@ -200,7 +163,7 @@ def one_pass(
             f[0] -= margin
         psi = violation_of(code, 0, margin, box[i], f[:m], own_a[:m])
         worst = max(worst, psi)
-        of_loss, of_gap = _loss_and_gap(code, margin, box[i], f[:m], own_a[:m])
+        of_loss, of_gap = loss_and_gap(code, 0, margin, box[i], f[:m], own_a[:m])
         loss += of_loss
         gap += of_gap
         if code == CRAMMER_SINGER:

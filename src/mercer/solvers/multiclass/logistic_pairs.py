@@ -16,21 +16,20 @@ The two outputs of the softmax are -f/2 and f/2, with half the coefficients and,
 """
 
 import math
-import time
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import expit
 
+from mercer.arrays import Array
 from mercer.compiled import exact_loop
-from mercer.problems.certificate import Certificate, converged
+from mercer.problems.certificate import Certificate
 from mercer.problems.multinomial import MultinomialLogistic
-from mercer.solvers.contract import Acceptance, require, starting_coefficients, step_limit, variables_of
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.contract import Acceptance, Limits, Start, starting_coefficients
+from mercer.solvers.iteration import Iteration, solved
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
 
 NAME = "logistic_pairs"
 ACCEPTS = "logistic regression of two classes with a free bias"
@@ -41,7 +40,7 @@ BLOCK = 256  # rows of the matrix computed at a time for the working copy
 EDGE = 1e-15  # share of C that a variable keeps from its bounds
 FIRST = 0.5  # share of C that the variables of the smaller class start from
 FAR = 50.0  # beyond the values, where all losses fall or rise together
-HALVINGS = 100
+BIAS_ACCURACY, HALVINGS = 1e-15, 1000
 STALLED = 1000  # looks without a smaller gap, which does not fall in every step
 
 
@@ -57,23 +56,13 @@ def accepts(problem: Any) -> Acceptance:
 
 
 def solve(
-    problem: MultinomialLogistic,
-    *,
-    tol: float = 1e-6,
-    gap_tol: float | None = None,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
+    problem: MultinomialLogistic, *, tol: float = 1e-6, gap_tol: float | None = None, **limits: Unpack[Limits]
 ) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of pair steps (-1: no bound).
 
     `start`: coefficients (n, 2) or an earlier solution.
     """
-    wanted = tol if gap_tol is None else gap_tol
-    require(accepts(problem), NAME, tol=wanted)
-    listener = listening(monitor)
-    with listener:
-        return _Pairs(problem, variables_of(start, listener)).run(wanted, max_iter, listener)
+    return solved(_Pairs, problem, accepts(problem), tol=tol if gap_tol is None else gap_tol, **limits)
 
 
 @exact_loop
@@ -140,16 +129,18 @@ def _steps(K: Any, y: Any, C: Any, s: Any, F: Any, H: Any, most: int, spread: fl
     return most
 
 
-class _Pairs:
+class _Pairs(Iteration):
     """The state of one solve: signed variables s, F = K s and H on the points of positive weight."""
 
-    def __init__(self, problem: MultinomialLogistic, start: Array | None) -> None:
-        self.problem, self.began = problem, time.perf_counter()
+    name = NAME
+
+    def __init__(self, problem: MultinomialLogistic, tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, tol, start, monitor)
         self.used = np.flatnonzero(problem.box > 0.0)
         self.y = np.where(problem.y[self.used] == 1, 1.0, -1.0)
         self.C = 2.0 * problem.box[self.used]
         self.K = self._matrix()
-        self.s = self._first() if start is None else self._given(start)
+        self.s = self._middle() if self.initial is None else self._near(self.initial)
         self._refresh()
 
     def _matrix(self) -> Array:
@@ -161,20 +152,20 @@ class _Pairs:
             K[first : first + BLOCK] = self.problem.gram.block(rows, self.used)
         return K
 
-    def _first(self) -> Array:
+    def _middle(self) -> Array:
         """Inside the box, with the sum zero: the same share of C in each class but for the balance of their sums."""
         sums = [float(self.C[self.y == sign].sum()) for sign in (1.0, -1.0)]
         share = np.where(self.y > 0, min(sums) / sums[0], min(sums) / sums[1])
         return np.asarray(FIRST * self.y * self.C * share)
 
-    def _given(self, start: Array) -> Array:
+    def _near(self, start: Array) -> Array:
         """The start drawn a little inside the box, and towards the first one until the sum is zero again."""
         s = 2.0 * starting_coefficients(start, (self.problem.n, 2))[self.used, 1]
         t = np.clip(self.y * s / self.C, 1e-6, 1.0 - 1e-6)
         s = self.y * t * self.C
         excess = float(s.sum())
         room = np.where(excess > 0, np.where(self.y > 0, t, 1.0 - t), np.where(self.y > 0, 1.0 - t, t)) * self.C
-        return np.asarray(s - excess * room / room.sum()) if room.sum() > abs(excess) else self._first()
+        return np.asarray(s - excess * room / room.sum()) if room.sum() > abs(excess) else self._middle()
 
     def _refresh(self) -> None:
         """F and H from nothing: what was only ever updated drifts."""
@@ -191,41 +182,41 @@ class _Pairs:
 
     def _bias(self) -> float:
         """The best bias at these values: where the slope of the losses, which rises with it, changes its sign."""
-        low, high = -float(self.F.max()) - FAR, -float(self.F.min()) + FAR
-        for _ in range(HALVINGS):
-            b = 0.5 * (low + high)
-            if float((self.C * self.y) @ expit(-self.y * (self.F + b))) > 0.0:
-                low = b
-            else:
-                high = b
-        return 0.5 * (low + high)
 
-    def run(self, tol: float, max_iter: int, monitor: Monitor) -> Solution:
+        def slope(b: float) -> float:
+            return float((self.C * self.y) @ expit(-self.y * (self.F + b)))
+
+        return float(brentq(slope, -self.F.max() - FAR, -self.F.min() + FAR, xtol=BIAS_ACCURACY, maxiter=HALVINGS))
+
+    def run(self, limit: int) -> Stopped:
         """Pair steps until the gap of the primal problem is small, a limit or an interruption."""
-        limit = step_limit(max_iter)
-        iterations, waited, best = 0, 0, math.inf
+        waited, best = 0, math.inf
         spread = 1e-2 * float(np.abs(self.H - self.H.mean()).max()) or 1e-6
         while True:
             b = self._bias()
-            certificate = self.problem.certificate(self.coefficients(), bias=np.array([-0.5 * b, 0.5 * b]))
-            waited = 0 if certificate.gap < 0.9 * best else waited + 1
-            best = min(best, certificate.gap)
-            go_on = monitor.watch(iterations, certificate.primal, certificate.dual)
-            if converged(certificate.primal, certificate.dual, tol, certificate.gap):
-                return self._solution(certificate, iterations, "converged", monitor)
-            if iterations >= limit or not go_on or waited > STALLED:
-                stopped: Stopped = monitor.stopped or ("iterations" if iterations >= limit else "stalled")
-                return self._solution(certificate, iterations, stopped, monitor)
-            most = min(limit - iterations, STEPS_AT_ONCE * len(self.used))
+            self.certificate: Certificate = self.problem.certificate(
+                self.coefficients(), bias=np.array([-0.5 * b, 0.5 * b])
+            )
+            gap = self.certificate.gap
+            waited = 0 if gap < 0.9 * best else waited + 1
+            best = min(best, gap)
+            go_on = self.tell(self.certificate.primal, self.certificate.dual)
+            if self.certificate.converged(self.tol):
+                return "converged"
+            if not go_on:
+                return self.halted()
+            if self.iterations >= limit:
+                return "iterations"
+            if waited > STALLED:
+                return "stalled"
+            most = min(limit - self.iterations, STEPS_AT_ONCE * len(self.used))
             done = int(_steps(self.K, self.y, self.C, self.s, self.F, self.H, most, spread))
-            iterations += done
+            self.iterations += done
             if done < most:
                 spread *= 0.1
             self._refresh()
 
-    def _solution(self, certificate: Certificate, iterations: int, stopped: Stopped, monitor: Monitor) -> Solution:
+    def solution(self, stopped: Stopped) -> Solution:
+        """The present point with its certificate."""
         c = self.coefficients()
-        return Solution.certified(
-            certificate, c, c, solver=NAME, iterations=iterations, stopped=stopped,
-            seconds=time.perf_counter() - self.began, history=tuple(monitor.history),
-        )  # fmt: skip
+        return self.certified(stopped, self.certificate, c, c)

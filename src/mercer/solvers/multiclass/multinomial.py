@@ -10,21 +10,18 @@ solve preconditioned by K, and 1/s for beta (`mercer.solvers.primal_newton`).  O
 iteration serves all classes at once.  The duality gap of an iterate is 1/2 tr((c - c^)'K (c - c^)).
 """
 
-import time
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
+from mercer.problems.certificate import Certificate
 from mercer.problems.multinomial import MultinomialLogistic, softmax
-from mercer.solvers.contract import Acceptance, require, variables_of
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.contract import Acceptance, Limits, Start
+from mercer.solvers.iteration import solved
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.primal_newton import PrimalNewton
 from mercer.solvers.solution import Solution, Stopped
-
-Array = NDArray[np.float64]
-
-NAME = "Newton conjugate gradient"
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -34,32 +31,22 @@ def accepts(problem: Any) -> Acceptance:
     return Acceptance(False, f"{type(problem).__name__} is not a multinomial logistic problem")
 
 
-def solve(
-    problem: MultinomialLogistic,
-    *,
-    tol: float = 1e-6,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-) -> Solution:
+def solve(problem: MultinomialLogistic, *, tol: float = 1e-6, **limits: Unpack[Limits]) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of Newton steps (-1: no bound).
 
     `start`: coefficients (n, k) or an earlier solution.
     """
-    require(accepts(problem), NAME, tol=tol)
-    listener = listening(monitor)
-    with listener:
-        first = variables_of(start, listener)
-        return Newton(problem, tol, first, listener).run(max_iter)
+    return solved(Newton, problem, accepts(problem), tol=tol, **limits)
 
 
 class Newton(PrimalNewton):
     """Coefficients c (n, k), their values f = (K + constant) c and the bias b (k,)."""
 
+    name = "Newton conjugate gradient"
     inner_iterations = 500
     patience = 16
 
-    def __init__(self, problem: MultinomialLogistic, tol: float, start: Array | None, monitor: Monitor) -> None:
+    def __init__(self, problem: MultinomialLogistic, tol: float, start: Start, monitor: Monitor) -> None:
         super().__init__(problem, (problem.n, problem.k), tol, start, monitor)
         self.free = problem.bias == "free"
         self.b = np.zeros(problem.k)
@@ -111,17 +98,6 @@ class Newton(PrimalNewton):
     def solution(self, stopped: Stopped) -> Solution:
         """The present point with its certificate."""
         bias = self.c.sum(axis=0) if self.problem.bias == "penalised" else self.b
-        return Solution(
-            self.c.copy(),
-            np.array(bias),
-            self.c.copy(),
-            self.primal,
-            self.primal - self.gap,
-            self.gap,
-            self.steps,
-            stopped,
-            time.perf_counter() - self.began,
-            NAME,
-            history=tuple(self.monitor.history),
-            details={"f0": self.f - self.problem.constant * self.c.sum(axis=0), "products": self.products},
-        )
+        certificate = Certificate(self.primal, self.primal - self.gap, self.gap, np.array(bias))
+        f0 = self.f - self.problem.constant * self.c.sum(axis=0)
+        return self.certified(stopped, certificate, self.c.copy(), self.c.copy(), f0=f0, products=self.products)

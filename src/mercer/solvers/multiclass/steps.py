@@ -194,6 +194,27 @@ def violation_of(code: int, y: int, margin: float, bound: float, f: Any, a: Any)
 
 
 @loop
+def loss_and_gap(code: int, y: int, margin: float, bound: float, f: Any, a: Any) -> tuple[float, float]:
+    """Loss of one point, and its part of the gap; f as in `best_variables`."""
+    loss = 0.0
+    gap = 0.0
+    if code == CRAMMER_SINGER:
+        highest = f[0]
+        for r in range(f.shape[0]):
+            highest = max(highest, f[r])
+        for r in range(f.shape[0]):
+            gap += a[r] * (highest - f[r])
+        return bound * (highest - f[y]), gap
+    shift = margin - f[y] if code == WESTON_WATKINS else margin
+    for r in range(f.shape[0]):
+        if r != y:
+            d = shift + f[r]
+            loss += bound * max(d, 0.0)
+            gap += (bound - a[r]) * max(d, 0.0) + a[r] * max(-d, 0.0)
+    return loss, gap
+
+
+@loop
 def survey(code: int, margin: float, F: Any, a: Any, y: Any, box: Any, first: int, last: int, psi: Any) -> Any:
     """Violations psi of the points first..last, and the sums (loss, gap, c'f) over them; F (n, k) are the outputs."""
     k = F.shape[1]
@@ -215,19 +236,9 @@ def survey(code: int, margin: float, F: Any, a: Any, y: Any, box: Any, first: in
         product += total * (mean / k if code == LEE_LIN_WAHBA else f[own])
         if code == CRAMMER_SINGER:
             f[own] -= margin
-            highest = f[0]
-            for r in range(k):
-                highest = max(highest, f[r])
-            loss += bound * (highest - f[own])
-            for r in range(k):
-                gap += a[i, r] * (highest - f[r])
-        else:
-            shift = margin - f[own] if code == WESTON_WATKINS else margin
-            for r in range(k):
-                if r != own:
-                    d = shift + f[r]
-                    loss += bound * max(d, 0.0)
-                    gap += (bound - a[i, r]) * max(d, 0.0) + a[i, r] * max(-d, 0.0)
+        of_loss, of_gap = loss_and_gap(code, own, margin, bound, f, a[i])
+        loss += of_loss
+        gap += of_gap
         psi[i] = violation_of(code, own, margin, bound, f, a[i])
     return loss, gap, product
 
@@ -285,20 +296,9 @@ def _add_multiple(step: float, row: Any, out: Any) -> None:
 
 @loop
 def minimise_points(
-    K: Any,
-    constant: float,
-    diagonal: Any,
-    G: Any,
-    a: Any,
-    y: Any,
-    box: Any,
-    code: int,
-    margin: float,
-    greed: float,
-    fixed_point: bool,
-    tol: float,
-    max_steps: int,
-) -> tuple[int, float]:
+    K: Any, constant: float, diagonal: Any, G: Any, a: Any, y: Any, box: Any, code: int, margin: float, greed: float,
+    fixed_point: bool, tol: float, max_steps: int,
+) -> tuple[int, float]:  # fmt: skip
     """Steps on a working set of m points until no violation exceeds `tol`: number of steps and last violation.
 
     K (m, m) with `constant` added to its values; G (k, m) outputs (Crammer-Singer: less the margin at the own class)

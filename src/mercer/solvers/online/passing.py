@@ -21,23 +21,9 @@ SMALLEST = 1e-100  # the running product is multiplied into the coefficients bef
 
 @loop
 def learn_block(
-    rule: int,
-    schedule: Any,
-    nu: float,
-    biased: bool,
-    budget: int,
-    values: Any,
-    targets: Any,
-    weights: Any,
-    c: Any,
-    births: Any,
-    lengths: Any,
-    alive: Any,
-    b: Any,
-    width: Any,
-    totals: Any,
-    clock: Any,
-) -> None:
+    rule: int, schedule: Any, nu: float, biased: bool, budget: int, values: Any, targets: Any, weights: Any, c: Any,
+    births: Any, lengths: Any, alive: Any, b: Any, width: Any, totals: Any, clock: Any,
+) -> None:  # fmt: skip
     """Learn the B points of a block, in their order.
 
     schedule (shape, rate, lambda); values (B, T + B); targets (k, B); weights (B,), zero for points to pass over;

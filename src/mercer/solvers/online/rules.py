@@ -8,16 +8,17 @@ one.  With H(t) = 1 for t > 0 and 0 otherwise:
 
     hinge          (10.131)           (1 - y g)_+                       y H(1 - y g)
     nu             (10.132), (10.134) (rho - y g)_+ - nu rho            y H(rho - y g)        rho   += Lambda (nu - H)
-    perceptron     (10.133)           (-y g)_+                          y H(-y g)
+    perceptron     (10.133)           (-y g)_+                          y H(-y g), with H(0) = 1
     squared        (10.135)           (y - g)^2 / 2                     y - g
     tube           (10.137)           (|y - g| - eps)_+ + nu eps        sgn(y - g) H          eps   += Lambda (H - nu)
     huber          (10.139), (10.140) |y - g| - sigma/2 beyond sigma,   sgn(y - g) beyond,    sigma += Lambda (H - nu)
                                       (y - g)^2 / (2 sigma) within      (y - g)/sigma within
 
-where H tells whether y g lies below rho, or |y - g| beyond eps or sigma.  Novelty detection is the rule nu with y = 1
-and no bias.  Where nu is zero, the width of a tube, or Huber's, stays as it was given.  The signs of the updates of rho
-and the factor Lambda within sigma are misprinted in the source; all rules here are gradients of their losses but that
-of sigma, which follows the quantile of the residuals instead, and leaves a share nu of them outside.
+where H tells whether y g lies below rho, or |y - g| beyond eps or sigma; for the perceptron it is also 1 at y g = 0, or
+the function zero would never learn.  Novelty detection is the rule nu with y = 1 and no bias.  Where nu is zero, the
+width of a tube, or Huber's, stays as it was given.  The signs of the updates of rho and the factor Lambda within sigma
+are misprinted in the source; all rules here are gradients of their losses but that of sigma, which follows the quantile
+of the residuals instead, and leaves a share nu of them outside.
 """
 
 from enum import IntEnum
@@ -45,9 +46,10 @@ NARROWEST = 1e-12  # a width that divides residuals stays above this
 @loop
 def slope(rule: int, y: float, g: float, width: float) -> float:
     """-dc/dg, the coefficient that a step of size one gives to the point; `width` is rho, eps or sigma."""
-    if rule <= _PERCEPTRON:
-        margin = 1.0 if rule == _HINGE else width if rule == _NU else 0.0
-        return y if y * g < margin else 0.0
+    if rule == _PERCEPTRON:
+        return y if y * g <= 0.0 else 0.0
+    if rule < _PERCEPTRON:
+        return y if y * g < (1.0 if rule == _HINGE else width) else 0.0
     residual = y - g
     if rule == _SQUARED:
         return residual

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.errors import BudgetTooSmall
 from mercer.gram import KernelColumns, size, take
 from mercer.resources import show
@@ -27,7 +28,7 @@ from mercer.solvers.online.rules import Rule
 from mercer.solvers.online.schedules import Schedule
 from mercer.solvers.online.truncation import forgotten
 
-Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 BLOCK = 256  # points whose kernel values are computed at a time, unless memory allows fewer
 MOST_TERMS = 1 << 20  # where only memory bounds their number
@@ -54,7 +55,7 @@ class Stream:
 
     points: Any = None
     """The terms, oldest first: (T, d) dense or CSR, or a list of objects; None before the first block."""
-    numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    numbers: Index = field(default_factory=lambda: np.empty(0, np.int64))
     """Their places in the stream (T,)."""
     seen: int = 0
     """Points that came, those of weight zero included."""
@@ -72,13 +73,22 @@ class Stream:
 
     # Learning ------------------------------------------------------------------------------------------------------
 
-    def learn(self, X: Any, targets: Array, weights: Array, monitor: Monitor | None = None) -> bool:
-        """Learn points X in their order, with targets (k, n) and weights (n,); False where the monitor ended it."""
+    def learn(
+        self, X: Any, targets: Array, weights: Array, monitor: Monitor | None = None, order: Index | None = None
+    ) -> bool:
+        """Learn points X, with targets (k, n) and weights (n,); False where the monitor ended it.
+
+        They are learnt in their order, or as `order` (p,) names them, a point as often as it is there.
+        """
         watched = listening(monitor)
         reported = time.perf_counter()
-        for start in range(0, size(X), self.block):
-            rows = slice(start, min(size(X), start + self.block))
-            self._learn_block(take(X, rows), targets[:, rows], weights[rows])
+        before, steps = self.seen, size(X) if order is None else len(order)
+        for start in range(0, steps, self.block):
+            stop = min(steps, start + self.block)
+            rows = np.arange(start, stop) if order is None else order[start:stop]
+            part: Any = slice(start, stop) if order is None else rows
+            self._learn_block(take(X, part), targets[:, part], weights[part], before + rows)
+            self.seen = before + (stop if order is None else size(X))
             if watched.due(reported):
                 reported = time.perf_counter()
                 watched.watch(self.steps, self.mean_loss, math.nan, terms=len(self.numbers))
@@ -86,7 +96,7 @@ class Stream:
                 return False
         return True
 
-    def _learn_block(self, X: Any, targets: Array, weights: Array) -> None:
+    def _learn_block(self, X: Any, targets: Array, weights: Array, numbers: Index) -> None:
         rows = size(X)
         X = X if self.points is None else _in_form_of(self.points, X)
         together = X if self.points is None else _joined(self.points, X)
@@ -105,10 +115,9 @@ class Stream:
         )  # fmt: skip
         kept = np.flatnonzero(alive)
         self.points = take(together, kept)
-        numbers = np.concatenate([self.numbers, self.seen + np.arange(rows)])
+        numbers = np.concatenate([self.numbers, numbers])
         self.numbers, self.births, self.lengths = numbers[kept], births[kept], lengths[kept]
         self.coefficients = np.ascontiguousarray(c[:, kept])
-        self.seen += rows
 
     # What is known -------------------------------------------------------------------------------------------------
 

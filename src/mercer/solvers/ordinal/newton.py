@@ -12,17 +12,19 @@ Hinges are approached from l_h, h falling to zero: the width is divided once the
 the width is worth.  The certificate is always that of the problem itself (`mercer.problems.latent`).
 """
 
-import time
-from typing import Any
+from typing import Any, Unpack
 
-from mercer.problems.certificate import converged
-from mercer.problems.latent import LatentPoint, LatentProblem, Vector
-from mercer.solvers.contract import Acceptance, require
-from mercer.solvers.monitor import Monitor, listening
+from mercer.arrays import Vector
+from mercer.problems.certificate import Certificate, converged
+from mercer.problems.latent import LatentPoint, LatentProblem
+from mercer.solvers.contract import Acceptance, Limits, Start
+from mercer.solvers.iteration import solved
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.primal_newton import SHORTEST, PrimalNewton
 from mercer.solvers.solution import Solution, Stopped
 
 NAME = "latent Newton"
+WIDTH = 1.0  # of the quadratic piece at first
 FLAT = 0.1  # share of its first slope that the problem may keep along a step
 NARROWER = 0.2  # the factor of one change of the width
 LEAST_WIDTH = 1e-13
@@ -36,38 +38,24 @@ def accepts(problem: Any) -> Acceptance:
     return Acceptance(False, f"{type(problem).__name__} is not a problem of one latent function")
 
 
-def solve(
-    problem: LatentProblem,
-    *,
-    tol: float = 1e-3,
-    start: Vector | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-) -> Solution:
+def solve(problem: LatentProblem, *, tol: float = 1e-3, **limits: Unpack[Limits]) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of Newton steps (-1: no bound).
 
     `start`: coefficients (n,) or an earlier solution, whose width is taken up with it.
     """
-    require(accepts(problem), NAME, tol=tol)
-    listener = listening(monitor)
-    with listener:
-        start = listener.resume() if start is None else start
-        width = float(start.details.get("width", 1.0)) if isinstance(start, Solution) else 1.0
-        first = start.variables if isinstance(start, Solution) else start
-        return Newton(problem, tol, first, width, listener).run(max_iter)
+    return solved(Newton, problem, accepts(problem), tol=tol, **limits)
 
 
 class Newton(PrimalNewton):
     """Coefficients c (n,), their values f = K c, and the width of the quadratic piece."""
 
+    name = NAME
     inner_iterations = 1000
     patience = 30
 
-    def __init__(
-        self, problem: LatentProblem, tol: float, start: Vector | None, width: float, monitor: Monitor
-    ) -> None:
+    def __init__(self, problem: LatentProblem, tol: float, start: Start, monitor: Monitor) -> None:
         super().__init__(problem, (problem.n,), tol, start, monitor)
-        self.width = width
+        self.width = width_of(self.given)
         self.kept: Vector | None = None  # coefficients to show in the place of c
 
     def measure(self) -> None:
@@ -145,18 +133,12 @@ class Newton(PrimalNewton):
 
     def solution(self, stopped: Stopped) -> Solution:
         """The present point with its certificate."""
-        return Solution(
-            self.c.copy() if self.kept is None else self.kept,
-            0.0,
-            self.c.copy(),
-            self.primal,
-            self.primal - self.gap,
-            self.gap,
-            self.steps,
-            stopped,
-            time.perf_counter() - self.began,
-            NAME,
-            multipliers={"thresholds": self.point.thresholds},
-            history=tuple(self.monitor.history),
-            details={"width": self.width, "products": self.products, "f": self.f.copy()},
-        )
+        thresholds = {"thresholds": self.point.thresholds}
+        certificate = Certificate(self.primal, self.primal - self.gap, self.gap, multipliers=thresholds)
+        shown = self.c.copy() if self.kept is None else self.kept
+        return self.certified(stopped, certificate, shown, self.c.copy(), f=self.f.copy(), **self.facts())
+
+
+def width_of(given: Start) -> float:
+    """The width of the quadratic piece that a solution ended with."""
+    return float(given.details.get("width", WIDTH)) if isinstance(given, Solution) else WIDTH

@@ -8,22 +8,20 @@ whose one slack variable is the maximum).  The gap is the best primal value minu
 product with K, O(n d) for a linear kernel, and O(n log n).
 """
 
-import time
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mercer.problems.certificate import converged
+from mercer.arrays import Vector
+from mercer.problems.certificate import Certificate, converged
 from mercer.problems.normed_pairs import NormedPairs
 from mercer.problems.ranking import RankedPairs
-from mercer.solvers.contract import Acceptance, require, starting_coefficients, step_limit, variables_of
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.contract import Acceptance, Limits, Start, starting_coefficients
+from mercer.solvers.iteration import Iteration, solved
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.ordinal.planes import NormPlanes, Planes, QuadraticPlanes
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.verification import exact_product
-
-Vector = NDArray[np.float64]
 
 NAME = "one slack"
 MASTER = 0.01  # the program of the planes is solved to this share of the tolerance
@@ -37,35 +35,25 @@ def accepts(problem: Any) -> Acceptance:
     return Acceptance(False, f"{type(problem).__name__} is not an order from pairs")
 
 
-def solve(
-    problem: RankedPairs | NormedPairs,
-    *,
-    tol: float = 1e-3,
-    start: Vector | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-) -> Solution:
+def solve(problem: RankedPairs | NormedPairs, *, tol: float = 1e-3, **limits: Unpack[Limits]) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of planes made (-1: no bound).
 
     `start`: coefficients (n,) or an earlier solution, whose tangent is the first plane.
     """
-    require(accepts(problem), NAME, tol=tol)
-    listener = listening(monitor)
-    with listener:
-        return CuttingPlanes(problem, tol, variables_of(start, listener), listener).run(max_iter)
+    return solved(CuttingPlanes, problem, accepts(problem), tol=tol, **limits)
 
 
-class CuttingPlanes:
+class CuttingPlanes(Iteration):
     """The state of one solve: the present point, the planes, the best point and the best bound found so far."""
 
-    def __init__(self, problem: RankedPairs | NormedPairs, tol: float, start: Vector | None, monitor: Monitor) -> None:
-        self.problem, self.tol, self.monitor = problem, tol, monitor
+    name = NAME
+
+    def __init__(self, problem: RankedPairs | NormedPairs, tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, tol, start, monitor)
         n = problem.n
-        self.began = time.perf_counter()
         self.normed = isinstance(problem, NormedPairs)
         self.planes: Planes = NormPlanes(problem) if isinstance(problem, NormedPairs) else QuadraticPlanes(n)
-        self.made = 0
-        self.c = np.zeros(n) if start is None else starting_coefficients(start, (n,))
+        self.c = np.zeros(n) if self.initial is None else starting_coefficients(self.initial, (n,))
         self.f = self._times(self.c)
         self.best = (self.c, self.f)
         self.primal, self.dual = np.inf, 0.0
@@ -74,31 +62,24 @@ class CuttingPlanes:
         """K v, with every value in float64."""
         return exact_product(self.problem.gram, v) if v.any() else np.zeros(self.problem.n)
 
-    def run(self, max_iter: int) -> Solution:
+    def run(self, limit: int) -> Stopped:
         """Planes until convergence, a limit or an interruption."""
-        limit = step_limit(max_iter)
         waited, lowest = 0, np.inf
         while True:
             loss, slope = self.problem.tangent(self.f)
             self._take(loss)
             if converged(self.primal, self.dual, self.tol):
-                return self.solution("converged")
+                return "converged"
             gap = self.primal - self.dual
             waited, lowest = (0, gap) if gap < 0.99 * lowest else (waited + 1, lowest)
             if waited > PATIENCE:
-                return self.solution("stalled")
-            if self.made >= limit:
-                return self.solution("iterations")
-            if not self.monitor.watch(
-                self.made,
-                self.primal,
-                self.dual,
-                snapshot=lambda: self.solution("interrupted"),
-                planes=len(self.planes),
-            ):
-                return self.solution(self.monitor.stopped or "interrupted")
+                return "stalled"
+            if self.iterations >= limit:
+                return "iterations"
+            if not self.tell(self.primal, self.dual):
+                return self.halted()
             self.planes.add(-slope, self._times(-slope), loss - float(slope @ self.f))
-            self.made += 1
+            self.iterations += 1
             self.c, f, bound = self.planes.best(MASTER * self.tol)
             self.f = self._times(self.c) if self.normed else f
             self.dual = max(self.dual, bound)
@@ -109,20 +90,12 @@ class CuttingPlanes:
         if size + loss < self.primal:
             self.primal, self.best = size + loss, (self.c, self.f)
 
+    def facts(self) -> dict[str, Any]:
+        """The number of planes that are held."""
+        return {"planes": len(self.planes)}
+
     def solution(self, stopped: Stopped) -> Solution:
         """The best point with its certificate."""
         c, f = self.best
-        return Solution(
-            c.copy(),
-            0.0,
-            c.copy(),
-            self.primal,
-            min(self.dual, self.primal),
-            max(self.primal - self.dual, 0.0),
-            self.made,
-            stopped,
-            time.perf_counter() - self.began,
-            NAME,
-            history=tuple(self.monitor.history),
-            details={"planes": len(self.planes), "f": f.copy()},
-        )
+        certificate = Certificate(self.primal, min(self.dual, self.primal), max(self.primal - self.dual, 0.0))
+        return self.certified(stopped, certificate, c.copy(), c.copy(), f=f.copy(), **self.facts())

@@ -7,11 +7,9 @@ rank and both have weight.  alpha (n, n) holds the variables, that of the pair i
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.compiled import loop
-
-Array = NDArray[np.float64]
 
 
 @loop

@@ -17,28 +17,25 @@ A start is a set of coefficients c: the slopes of the losses at f = K c are feas
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array, Index, Mask
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.ranking import RankedPairs
 from mercer.resources import available, show
-from mercer.solvers.contract import Acceptance, require, starting_coefficients
+from mercer.solvers.contract import Acceptance, Start, require, starting_coefficients, variables_of
 from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.ordinal.newton import width_of
 from mercer.solvers.ordinal.pair_steps import begin, minimise, survey
 from mercer.solvers.point_blocks import GREED, PointBlocks
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import predicted
 from mercer.solvers.working_sets import Search
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-
 NAME = "pair working sets"
 SHARE = 0.5  # of the free memory that variables and matrix may take
 BYTES = 16  # for each pair of points
 LARGEST_SET = 1024
-WIDTH = 1.0  # of the quadratic piece that the first variables are the slopes of
 
 
 def accepts(problem: Any) -> Acceptance:
@@ -56,7 +53,7 @@ def solve(
     problem: RankedPairs,
     *,
     tol: float = 1e-3,
-    start: Array | Solution | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     max_iter: int = -1,
     working_set: int | None = None,
@@ -71,9 +68,8 @@ def solve(
     listener = listening(monitor)
     with listener, threads.one_blas_thread():
         given = listener.resume() if start is None else start
-        width = float(given.details.get("width", WIDTH)) if isinstance(given, Solution) else WIDTH
-        c = given.variables if isinstance(given, Solution) else given
-        search = Search(PairVariables(problem, c, width), tol=None, gap_tol=tol, monitor=listener, seed=seed)
+        strategy = PairVariables(problem, variables_of(given, listener), width_of(given))
+        search = Search(strategy, tol=None, gap_tol=tol, monitor=listener, seed=seed)
         return search.run(max_iter, working_set)
 
 
@@ -119,7 +115,7 @@ class PairVariables(PointBlocks):
         self.violation = float(self.psi.max())
         self.primal = 0.5 * float(self.c @ self.f) + loss
 
-    def free(self, points: Index) -> NDArray[np.bool_]:
+    def free(self, points: Index) -> Mask:
         """Which points have a variable strictly inside its bounds."""
         return np.asarray(self.inside[points])
 
@@ -150,10 +146,6 @@ class PairVariables(PointBlocks):
 
     # Certificates ----------------------------------------------------------------------------------------------
 
-    def settle(self) -> bool:
-        """Nothing is reached in the limit only."""
-        return False
-
     def certificate(self, aim: float | None = None, uncertainty: Uncertainty | None = None) -> Certificate:
         """Primal value and gap of the last survey; with `uncertainty` what holds whatever the values are off by."""
         if uncertainty is None:
@@ -165,10 +157,6 @@ class PairVariables(PointBlocks):
     def predicted(self, steps: int, dtype: Any) -> Uncertainty:
         """What rounding lets one expect."""
         return predicted(self.c, self.diagonal, np.ones(self.n, dtype=np.bool_), steps, dtype)
-
-    def coefficients(self) -> Array:
-        """Coefficients c (n,)."""
-        return self.c.copy()
 
     def variables(self) -> Array:
         """The coefficients again: n^2 variables are not kept."""

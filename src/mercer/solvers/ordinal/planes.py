@@ -11,21 +11,17 @@ second.  Both return the point, its values f, and a lower bound of the program w
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.optimize import linprog
 
+from mercer.arrays import Mask, Vector
 from mercer.gram import Gram
 from mercer.kernels import Precomputed
 from mercer.problems.normed_pairs import NormedPairs
 from mercer.problems.program import QuadraticProgram
+from mercer.solvers.norm_programs import minimise
 from mercer.solvers.quadratic import interior_point
-
-Vector = NDArray[np.float64]
 
 IDLE = 40  # iterations without weight after which a plane is dropped
 WEIGHT = 1e-10  # weights below this share of the largest are none
-FEASIBLE = 1e-9  # tolerances of HiGHS
 INSIDE = 1e-12  # by which a dual point is moved inside its constraint, for the rounding of sums
 
 
@@ -47,7 +43,7 @@ class Planes:
     def __len__(self) -> int:
         return len(self.h)
 
-    def add(self, c: Vector, K_c: Vector, offset: float) -> NDArray[np.bool_]:
+    def add(self, c: Vector, K_c: Vector, offset: float) -> Mask:
         """One more plane; says which of the others were kept."""
         kept = self.idle <= IDLE
         self.c, self.K_c = np.vstack((self.c[kept], c)), np.vstack((self.K_c[kept], K_c))
@@ -70,7 +66,7 @@ class QuadraticPlanes(Planes):
         super().__init__(n)
         self.G = np.zeros((0, 0))
 
-    def add(self, c: Vector, K_c: Vector, offset: float) -> NDArray[np.bool_]:
+    def add(self, c: Vector, K_c: Vector, offset: float) -> Mask:
         """One more plane."""
         kept = super().add(c, K_c, offset)
         G = np.empty((len(self), len(self)))
@@ -110,21 +106,9 @@ class NormPlanes(Planes):
     def best(self, accuracy: float) -> Model:
         """A vertex of the linear program; the bound is that of its multipliers, put inside the dual constraint."""
         t, n = self.K_c.shape
-        slack = -np.ones((t, 1))
-        if self.problem.norm == "l1":  # a = p - m
-            A = np.hstack((-self.K_c, self.K_c, slack))
-            right, cost = -self.h, np.ones(2 * n + 1)
-            bounds = np.column_stack((np.zeros(2 * n + 1), np.full(2 * n + 1, np.inf)))
-        else:  # -s <= a_j <= s
-            eye, column = sp.eye_array(n), -np.ones((n, 1))
-            A = sp.block_array([[-self.K_c, None, slack], [eye, column, None], [-eye, column, None]], format="csc")
-            right = np.concatenate((-self.h, np.zeros(2 * n)))
-            cost = np.append(np.zeros(n), [1.0, 1.0])
-            bounds = np.column_stack((np.append(np.full(n, -np.inf), [0.0, 0.0]), np.full(n + 2, np.inf)))
-        options = {"primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE}
-        answer = linprog(cost, A, right, bounds=bounds, method="highs-ds", options=options)
-        a = answer.x[:n] - answer.x[n : 2 * n] if self.problem.norm == "l1" else answer.x[:n]
-        b = np.maximum(-np.asarray(answer.ineqlin.marginals[:t]), 0.0)
+        found, _ = minimise(self.problem.norm, -self.K_c, -np.ones((t, 1)), -self.h, np.ones(1), np.zeros(1))
+        assert found is not None  # a = 0 is feasible
+        b = np.maximum(found.multipliers, 0.0)
         self.use(b)
         size = max(1.0, float(b.sum()), self.problem.dual_size(b @ self.K_c) * (1.0 + INSIDE * n))
-        return Model(a, np.empty(0), float(self.h @ b) / size)
+        return Model(found.a, np.empty(0), float(self.h @ b) / size)

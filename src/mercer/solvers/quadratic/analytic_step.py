@@ -12,7 +12,7 @@ is put on it: rounding would leave it "free" and unable to move (Rifkin 2002, se
 
 import numpy as np
 
-from mercer.compiled import loop
+from mercer.compiled import loop, rounded
 
 # A curvature this far below the diagonal is round-off of a flat direction; where the diagonal is zero, the curvature is
 # exact, and the second number keeps the division finite in float32 too.
@@ -35,6 +35,21 @@ def pair_length(slope: float, bends: float, shared: float, room_up: float, room_
     """
     eta = max(bends - 2.0 * shared, least_curvature(bends))
     return min(slope / eta, room_up, room_down)
+
+
+@loop
+def pair_move(
+    height: float, level: float, own: float, other: float, shared: float, room_up: float, room_down: float
+) -> tuple[float, float]:
+    """The length of a step and what it gains, with the same bits whatever loop it is part of.
+
+    `height` is the gradient of s_j and `level` that of s_i; `own` is K_ii + r_i, `other` K_jj + r_j.
+    """
+    slope = rounded(rounded(height) - rounded(level))
+    bends = rounded(own + other)
+    eta = rounded(max(bends - rounded(2.0 * shared), least_curvature(bends)))
+    step = min(rounded(slope / eta), room_up, room_down)
+    return step, rounded(step * rounded(slope - rounded(rounded(0.5 * eta) * step)))
 
 
 @loop

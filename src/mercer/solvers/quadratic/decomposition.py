@@ -16,14 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
-from mercer.gram import GramOperator, RowsOnDemand, stretches_of
+from mercer.gram import GramOperator, RowsOnDemand, streamed, stretches_of
 from mercer.problems.base import PlainProgram, Problem
 from mercer.problems.certificate import Certificate, Uncertainty
 from mercer.problems.program import QuadraticProgram
 from mercer.solvers.contract import Acceptance, require, starting_variables
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic.faces import Faces
+from mercer.solvers.quadratic.growing_rows import minimise_on_growing_rows
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_on_points, minimise_singles
+from mercer.solvers.quadratic.pair_steps_together import Crew
+from mercer.solvers.quadratic.rooms import BlockRows
+from mercer.solvers.quadratic.shrinking import FEWEST, MOST, WORTH, Active, can_shrink, may_move
 from mercer.solvers.quadratic.violations import free_gradients, survey, violators
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import inside, predicted, recomputed, sampled
@@ -42,6 +46,8 @@ WHOLE_IF_CROWDED = 10_000
 CROWDED = 4
 # After so many steps for each of all points it costs less to move all free variables of the whole matrix at once.
 LONG = 200
+# Rows of expensive kernels are kept while the points they belong to are found; after so many steps a point, all are.
+GROWN = 20
 # The share of the memory for kernel values that the matrix of a working set may take.
 SHARE_OF_SET = 0.25
 
@@ -82,7 +88,8 @@ def solve(
     whole = problem if isinstance(problem, Problem) else PlainProgram(problem)
     listener = listening(monitor)
     with listener, threads.one_blas_thread():
-        strategy = GroupSums(whole, tol, starting_variables(whole.program(), start, monitor))
+        start_at = starting_variables(whole.program(), start, monitor)
+        strategy = GroupSums(whole, tol, start_at, shrinks=gap_tol is None)
         tightened = None if of_margin is None else partial(strategy.tightened, *of_margin)
         search = Search(strategy, tol=tol, gap_tol=gap_tol, monitor=listener, seed=seed, tightened=tightened)
         return search.run(max_iter, working_set)
@@ -95,8 +102,16 @@ class GroupSums:
     finishes = True
     exact = False
 
-    def __init__(self, problem: Problem, tol: float, start: Array | None, outputs: Array | None = None) -> None:
-        """`outputs` (n,) are K c at the start, where they are known."""
+    def __init__(
+        self,
+        problem: Problem,
+        tol: float,
+        start: Array | None,
+        outputs: Array | None = None,
+        *,
+        shrinks: bool = False,
+    ) -> None:
+        """`outputs` (n,) are K c at the start, where they are known; `shrinks`: points may be left out of rounds."""
         program = problem.program()
         self.problem, self.program, self.tol = problem, program, tol
         self.gram: Any = program.gram
@@ -113,9 +128,15 @@ class GroupSums:
         self.diagonal = np.asarray(self.gram.diagonal(), dtype=np.float64) + self.constant
         self.G = np.empty(shape)
         self.extremes = np.empty((self.groups, 4))
-        self.found: Index = np.empty(self.n, dtype=np.intp)
-        self.count = 0
+        self.found = self.extreme = np.empty(0, dtype=np.intp)
+        self.focus: Active | None = None
+        self.shrinks = shrinks and can_shrink(self.gram, self.n)
+        self.regrets, self.focus_value = 0, np.inf
+        self.crew = Crew()
         self.matrix: Any = None
+        self.place: Any = None
+        self.blocks: BlockRows | None = None
+        self.grown, self.outgrown = 0, False
         self.kernel_values = 0
         self.violation = np.inf
         self.s = np.array(program.start() if start is None else start, dtype=np.float64).reshape(shape)
@@ -140,27 +161,74 @@ class GroupSums:
         return int(min(LARGEST_WORKING_SET, np.sqrt(room)))
 
     def _add(self, points: Index, change: Array) -> None:
-        """F += (K + constant)[:, points] change."""
-        self.F += self.gram.columns_dot(points, change)
-        if self.constant:
-            self.F += self.constant * float(change.sum())
-        self.kernel_values += self.n * points.size
+        """F += (K + constant)[:, points] change, at the active points."""
+        if self.focus is None:
+            self.F += self.gram.columns_dot(points, change) + self.constant * float(change.sum())
+            self.kernel_values += self.n * points.size
+        else:
+            rows = self.focus.points
+            self.F[rows] += self.focus.product(points, change) + self.constant * float(change.sum())
+            self.kernel_values += rows.size * points.size
+
+    # Points left out -------------------------------------------------------------------------------------------
+
+    def _shrink(self, G: Array, s: Array, program: Parts, points: Index | None) -> None:
+        """Leave out the points, of those surveyed, that can be in no violating pair, where they are many."""
+        if not self.shrinks or self.violation <= self.tol:
+            return
+        m = s.shape[1]
+        chosen = np.empty(m, np.intp)
+        chosen = chosen[: may_move(G, s, program, self.extremes, self.violation, chosen)]
+        if m < FEWEST or chosen.size > WORTH * m or not chosen.size:
+            return
+        self.focus_value = self.objective()
+        self.focus = Active(self.gram, chosen if points is None else points[chosen], self._program(), self.focus)
+
+    def _complete(self) -> None:
+        """Bring the outputs of points that were left out up to date."""
+        if self.focus is not None:
+            self.kernel_values += self.focus.complete(self.F, self.constant)
+
+    def _all_again(self) -> None:
+        """All points are active again."""
+        self._complete()
+        self.focus = None
 
     # Violations ------------------------------------------------------------------------------------------------
 
     def survey(self) -> None:
-        """Gradients of all variables, and the points whose variables violate by more than half of tol."""
-        survey(self.F, self.s, self._program(), self.G, self.extremes)
+        """Gradients of all active variables, and the points whose variables violate by more than half of tol."""
+        self._survey()
+        if self.focus is not None and self.violation <= self.tol:
+            self._all_again()
+            self._survey()
+            self.regrets += self.violation > self.tol
+            self.shrinks = self.shrinks and self.regrets < MOST
+
+    def _survey(self) -> None:
+        points, program = None, self._program()
+        F, s, G = self.F, self.s, self.G
+        if self.focus is not None:
+            points, program = self.focus.points, self.focus.program
+            F, s, G = F[points], s[:, points], np.empty((len(s), points.size))
+        survey(F, s, program, G, self.extremes)
         slack = 0.5 * self.tol if self.groups else self.tol
-        self.count, worst = violators(self.G, self.s, self._program(), self._levels(), slack, self.found)
+        levels = self._levels(G, s, program)
+        found = np.empty(s.shape[1], np.intp)
+        count, worst = violators(G, s, program, levels, slack, found)
         gaps = self.extremes[:, 2] - self.extremes[:, 0]
         self.violation = max(0.0, float(gaps.max())) if self.groups else worst
+        at = self.extremes[:, [1, 3]].ravel().astype(np.intp)
+        self.extreme, self.found = at[at >= 0] % s.shape[1], found[:count]
+        if points is not None:
+            self.extreme, self.found = points[self.extreme], points[self.found]
+        self._shrink(G, s, program, points)
 
-    def _levels(self) -> Array:
+    def _levels(self, G: Array, s: Array, program: Parts) -> Array:
         """The guess of each group's multiplier: median gradient of its free variables, between the two extremes."""
-        theta, scratch = np.zeros(self.groups), np.empty(self.s.size)
+        theta, scratch = np.zeros(self.groups), np.empty(s.size)
         for g in range(self.groups):
-            count = free_gradients(self.G, self.s, self._program(), g, scratch)
+            count = free_gradients(G, s, program, g, scratch)
             low, high = sorted((self.extremes[g, 0], self.extremes[g, 2]))
             middle = 0.5 * (low + high) if np.isfinite(low + high) else 0.0
             level = float(np.median(scratch[:count])) if count else middle
@@ -169,12 +237,11 @@ class GroupSums:
 
     def violators(self) -> Index:
         """Points with a variable on the wrong side of its group's level."""
-        return self.found[: self.count]
+        return self.found
 
     def worst(self) -> Index:
         """The worst pair of each group."""
-        at = self.extremes[:, [1, 3]].ravel().astype(np.intp)
-        return at[at >= 0] % self.n
+        return self.extreme
 
     def free(self, points: Index) -> NDArray[np.bool_]:
         """Which points have a variable strictly inside its bounds."""
@@ -186,7 +253,8 @@ class GroupSums:
         return (self.violation,)
 
     def tightened(self, tol: float, least: float) -> float:
-        """`tol` in units of the margin: c'Kc over the sum of the sizes of the variables, without any error."""
+        """`tol` in units of the margin, c'Kc over the sum of the sizes of the variables without any error."""
+        self._complete()
         size = float(np.abs(self.s).sum())
         margin = float(self.coefficients() @ self.F) / size if size > 0.0 else 1.0
         self.tol = max(least, tol * min(1.0, margin))
@@ -194,6 +262,8 @@ class GroupSums:
 
     def objective(self) -> float:
         """Value of the program at the present variables."""
+        if self.focus is not None:
+            return self.focus_value
         value = 0.5 * float(self.coefficients() @ self.F) + float(np.vdot(self.linear, self.s))
         return value + 0.5 * float(np.vdot(self.ridge, self.s * self.s))
 
@@ -201,7 +271,7 @@ class GroupSums:
 
     def at_once(self) -> bool:
         """Few points, or rows computed when they are first needed."""
-        return self.n <= WHOLE or self._rows_on_demand() is not None
+        return self.n <= WHOLE or self._rows_on_demand() is not None or self._keeps_rows()
 
     def goes_whole(self, short: bool, steps: float) -> bool:
         """Where the whole matrix is small enough to be formed, and a good part of it is used or sets take long."""
@@ -220,12 +290,19 @@ class GroupSums:
         rows = self.gram.rows_on_demand()
         return rows if rows is not None and rows.suit(*rows.shape) else None
 
+    def _keeps_rows(self) -> bool:
+        """Whether the rows in use are worth keeping, and there is room for all of them."""
+        if self.groups != 1 or self.constant or not isinstance(self.gram, GramOperator) or self.n <= WHOLE:
+            return False
+        fits = self.n <= WHOLE_IF_CROWDED and self.n**2 * self.gram.dtype.itemsize <= self.gram.plan().budget
+        return fits and self.gram.worth_keeping()
+
     def solve(self, W: Index | None, tol: float, most: int) -> tuple[int, float]:
         """Pair steps on the variables of W, and what they change at all points."""
         if W is None:
             return self._solve_all(tol, most)
         F, s = self.F[W], self.s[:, W]
-        before = s.sum(axis=0)
+        first, before = s.copy(), s.sum(axis=0)
         K = self._with_constant(self.gram.block(W, W))
         self.kernel_values += W.size * W.size
         self.faces.begin()
@@ -234,16 +311,28 @@ class GroupSums:
         self.s[:, W] = s
         moved = np.flatnonzero(change)
         if moved.size:
+            outputs = self.F[W]
             self._add(W[moved], change[moved])
+            if self.focus is not None:
+                # K is symmetric: c'Kc / 2 grows by that much.
+                self.focus_value += 0.5 * float(change @ (outputs + self.F[W]))
+        if self.focus is not None:
+            rise = s - first
+            self.focus_value += float(np.vdot(rise, self.linear[:, W] + 0.5 * self.ridge[:, W] * (s + first)))
         return outcome
 
     def _solve_all(self, tol: float, most: int) -> tuple[int, float]:
         """Pair steps on all variables; rows come from the points when they are needed, or from the whole matrix."""
+        self._all_again()
         rows = self._rows_on_demand()
         if rows is not None:
             before = self.s.any(axis=0)
+            if self.matrix is None:
+                self.matrix, self.place = np.empty((self.n, self.n), rows.dtype), np.full(self.n, -1, np.intp)
             outcome = minimise_pairs_on_points(
                 rows.columns(),
+                self.matrix,
+                self.place,
                 (0, self.n, self.n),
                 self.diagonal,
                 self.F,
@@ -258,10 +347,32 @@ class GroupSums:
         stored = stretches_of(self.gram)
         if stored is not None:
             return minimise_pairs(*stored, self.diagonal, self.F, self.s, self._program(), self.groups, tol, most)
+        done = 0
+        if not self.outgrown and self._keeps_rows():
+            done, violation = self._solve_on_blocks(tol, most)
+            if not self.outgrown:
+                return done, violation
+            self.blocks = None
         if self.matrix is None:
             self.matrix = self._with_constant(np.ascontiguousarray(self.gram.block(None, None)))
             self.kernel_values += self.n * self.n
-        return self._minimise(self.matrix, self.diagonal, self.F, self.s, self._program(), tol, most)
+        rest, diagonal = (self.F, self.s, self._program(), tol, most - done), self.diagonal
+        more, violation = self._minimise(self.matrix, diagonal, *rest)
+        return done + more, violation
+
+    def _solve_on_blocks(self, tol: float, most: int) -> tuple[int, float]:
+        """Pair steps on rows that are kept once they are computed; `outgrown` where that takes long."""
+        if self.blocks is None:
+            self.blocks = BlockRows(streamed(self.gram), self.n)
+        whole = (0, self.n, self.n)
+        place = self.blocks.rooms.of(whole, self.n)[1]
+        before, left = place.max(), GROWN * self.n - self.grown
+        rest = self.diagonal, self.F, self.s, self._program(), self.groups, tol, min(most, left)
+        done, violation = minimise_on_growing_rows(self.blocks, whole, *rest)
+        self.grown += done
+        self.kernel_values += self.n * int(place.max() - before)
+        self.outgrown = violation > tol and done == left
+        return done, violation
 
     def _with_constant(self, K: NDArray[Any]) -> NDArray[Any]:
         """Kernel values with the constant of a penalised bias."""
@@ -294,8 +405,7 @@ class GroupSums:
         """Pair steps, or steps on single variables where no sums are fixed."""
         if self.groups == 0:
             return minimise_singles(K, diagonal, F, s, program, tol, most)
-        m = s.shape[1]
-        return minimise_pairs(K, (0, m, m), diagonal, F, s, program, self.groups, tol, most)
+        return self.crew.minimise(K, diagonal, F, s, program, self.groups, tol, most)
 
     # Certificates ----------------------------------------------------------------------------------------------
 
@@ -305,6 +415,7 @@ class GroupSums:
 
     def certificate(self, aim: float | None = None, uncertainty: Uncertainty | None = None) -> Certificate:
         """That of the problem."""
+        self._complete()
         return self.problem.certificate(self.s.ravel(), self._f0(), aim=aim, uncertainty=uncertainty)
 
     def predicted(self, steps: int, dtype: Any) -> Uncertainty:
@@ -313,19 +424,21 @@ class GroupSums:
 
     def sampled(self, seed: int) -> Uncertainty:
         """What a random sample of F shows."""
+        self._complete()
         free = inside(self.program, self.s.ravel())
         return sampled(self.gram, self.coefficients(), self._f0(), self.diagonal - self.constant, free, seed)
 
     def recompute(self) -> None:
         """F = (K + constant) c in float64."""
         c = self.coefficients()
-        self.matrix = None  # the products need its memory
+        self.focus = self.matrix = self.blocks = None  # the products need their memory
         self.F = recomputed(self.gram, c) + self.constant * float(c.sum())
         self.kernel_values += self.n * int(np.count_nonzero(c))
 
     def use(self, gram: Any) -> None:
         """Go on with another operator for the same values."""
-        self.gram, self.matrix = gram, None
+        self._all_again()
+        self.gram, self.matrix, self.blocks = gram, None, None
 
     def coefficients(self) -> Array:
         """Coefficients c (n,): the sum of each point's variables."""
@@ -341,6 +454,7 @@ class GroupSums:
 
     def expansion(self) -> Array:
         """K c (n,) at the training points."""
+        self._complete()
         return self._f0().copy()
 
     def facts(self) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from mercer.compiled import greater, lesser, loop
-from mercer.gram import fill_all, fill_row, room_for_rows
-from mercer.solvers.quadratic.analytic_step import TINY, least_curvature, pair_length, single_length
+from mercer.gram import fill_all, fill_row
+from mercer.solvers.quadratic.analytic_step import TINY, least_curvature, pair_move, single_length
 
 # Up to so many points one product for all rows is cheaper than a few rows one by one.
 ALL_ROWS = 256
@@ -46,7 +46,7 @@ def _lowest_sum(F: Any, offset: Any) -> Any:
 
 
 @loop
-def _smallest(F: Any, offset: Any) -> Any:
+def smallest(F: Any, offset: Any) -> Any:
     """Value and position of the smallest F + offset."""
     n = F.shape[0]
     best = 2.0 * NEVER
@@ -81,7 +81,7 @@ def _highest_gain(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level
 
 
 @loop
-def _steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any) -> Any:
+def steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any) -> Any:
     """Largest gain, its position, and the largest G_j - level, over a stretch of points.
 
     `row` holds K between the chosen point and these points, `curvature` their K_kk + r_k, `own` that of the chosen one.
@@ -114,7 +114,7 @@ def _steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: An
 
 
 @loop
-def _shift(F: Any, row: Any, other: Any, amount: float) -> None:
+def shift(F: Any, row: Any, other: Any, amount: float) -> None:
     """F += amount (row - other); with a first index to add to k this would not run in vector registers."""
     for k in range(row.shape[0]):
         F[k] += amount * (np.float64(row[k]) - np.float64(other[k]))
@@ -128,7 +128,7 @@ def _shift_one(F: Any, row: Any, amount: float) -> None:
 
 
 @loop
-def _refresh(program: Any, s: Any, rise: Any, fall: Any, k: int) -> None:
+def refresh(program: Any, s: Any, rise: Any, fall: Any, k: int) -> None:
     """Offsets of point k in each group: the best of its variables that may rise, and that may fall."""
     linear, ridge, lower, upper, group = program
     for g in range(rise.shape[0]):
@@ -144,7 +144,7 @@ def _refresh(program: Any, s: Any, rise: Any, fall: Any, k: int) -> None:
 
 
 @loop
-def _layer(linear: Any, ridge: Any, bound: Any, s: Any, group: Any, g: int, k: int, offset: float) -> int:
+def layer_at(linear: Any, ridge: Any, bound: Any, s: Any, group: Any, g: int, k: int, offset: float) -> int:
     """The variable of point k in group g that is off its bound and has the given offset."""
     for l in range(s.shape[0]):
         if group[l, k] == g and s[l, k] != bound[l, k] and linear[l, k] + ridge[l, k] * s[l, k] == offset:
@@ -153,12 +153,12 @@ def _layer(linear: Any, ridge: Any, bound: Any, s: Any, group: Any, g: int, k: i
 
 
 @loop
-def _row(K: Any, columns: Any, stretches: Any, k: Any) -> Any:
-    """The row of local point k: of the stored matrix K, or the k-th where rows are computed from `columns`."""
+def _row(K: Any, place: Any, stretches: Any, k: Any) -> Any:
+    """The row of local point k: of the stored matrix K, or at its place among the rows computed so far."""
     first, middle, second = stretches
-    if columns is None:
+    if place is None:
         return K[first + k] if k < middle else K[second + k - middle]
-    return K[k]
+    return K[place[k]]
 
 
 def minimise_pairs(
@@ -177,46 +177,50 @@ def minimise_pairs(
 
 @loop
 def minimise_pairs_on_points(
-    columns: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int, tol: float, max_steps: int
-) -> tuple[int, float]:
+    columns: Any, K: Any, place: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int,
+    tol: float, max_steps: int,
+) -> tuple[int, float]:  # fmt: skip
     """The same from the N points of `RowsOnDemand.columns`: a row is computed when it is first needed.
 
-    Points that never become support vectors cost nothing but their share of other rows (Rifkin 2002, section 2.4.1).
+    It goes to the next free row of K (n, n), whose number `place` (n,) keeps: -1 where there is none.  Points that
+    never become support vectors cost nothing but their share of other rows (Rifkin 2002, section 2.4.1).
     """
-    n = s.shape[1]
-    K = room_for_rows(columns, n)
-    known = np.zeros(n, np.bool_)
-    if n <= ALL_ROWS:
+    n = place.shape[0]
+    if n <= ALL_ROWS and place[0] < 0:
         first, middle, second = stretches
         fill_all(columns, first, middle, second, K)
-        known[:] = True
-    return pair_steps(K, known, columns, stretches, diagonal, F, s, program, groups, tol, max_steps)
+        for k in range(n):
+            place[k] = k
+    return pair_steps(K, place, columns, stretches, diagonal, F, s, program, groups, tol, max_steps)
 
 
 @loop
 def pair_steps(
-    K: Any, known: Any, columns: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int,
+    K: Any, place: Any, columns: Any, stretches: Any, diagonal: Any, F: Any, s: Any, program: Any, groups: int,
     tol: float, max_steps: int,
 ) -> tuple[int, float]:  # fmt: skip
-    """Pair steps on rows of K: those of a stored matrix where `columns` is None, else local rows filled on demand.
+    """Pair steps on rows of K: those of a stored matrix where `place` is None, else the rows computed so far.
 
-    With `known` (n,) and no `columns`, only points whose rows are known take part.  What `columns` is None decides is
-    decided when this is compiled: the steps on a stored matrix hold no code that computes rows.
+    Rows that are not there yet are computed from `columns`; where there are none, their points do not take part.  What
+    is None is known when this is compiled: the steps on a stored matrix hold no code that computes rows.
     """
     first, middle, second = stretches
     linear, ridge, lower, upper, group = program
     n = s.shape[1]
     # Points up to `cut` lie in a row from `left` on, the others from `right` on; a row made here is one stretch.
     left, cut, right = first, middle, second
-    if columns is not None:
+    used: Any = np.int64(0)
+    if place is not None:
         left, cut, right = 0, n, n
+        for k in range(n):
+            used = max(used, place[k] + 1)
     rise = np.empty((groups, n))
     fall = np.empty((groups, n))
     curvature = np.empty(n, np.float32)
     for k in range(n):
-        _refresh(program, s, rise, fall, k)
+        refresh(program, s, rise, fall, k)
         curvature[k] = diagonal[k] + ridge[0, k]
-        if columns is None and known is not None and not known[k]:
+        if columns is None and place is not None and place[k] < 0:
             for h in range(groups):
                 rise[h, k], fall[h, k] = NEVER, -NEVER
     nowhere: Any = np.int64(0)  # from a bare 0 all that takes a position would be compiled twice
@@ -234,20 +238,21 @@ def pair_steps(
         i = j = g = nowhere
         level = 0.0
         for h in range(groups):
-            lowest, at = _smallest(F, rise[h])
+            lowest, at = smallest(F, rise[h])
             if lowest > 0.5 * NEVER:
                 continue
-            if columns is not None and not known[at]:
-                fill_row(columns, at, first, middle, second, K[at])
-                known[at] = True
-            row = _row(K, columns, stretches, at)
+            if columns is not None and place[at] < 0:
+                fill_row(columns, at, first, middle, second, K[used])
+                place[at] = used
+                used += 1
+            row = _row(K, place, stretches, at)
             own = curvature[at]
             down = fall[h]
             near = row[left : left + cut]
-            gain, partner, widest = _steepest(F[:cut], down[:cut], near, curvature[:cut], own, lowest)
+            gain, partner, widest = steepest(F[:cut], down[:cut], near, curvature[:cut], own, lowest)
             if n > cut:
                 beyond = row[right : right + n - cut]
-                other_gain, other, wide = _steepest(F[cut:], down[cut:], beyond, curvature[cut:], own, lowest)
+                other_gain, other, wide = steepest(F[cut:], down[cut:], beyond, curvature[cut:], own, lowest)
                 if other_gain > gain:
                     gain, partner = other_gain, cut + other
                 widest = max(widest, wide)
@@ -256,27 +261,26 @@ def pair_steps(
                 i, j, g, level = at, partner, h, lowest
         if violation <= tol or steps >= max_steps:
             break
-        li = _layer(linear, ridge, upper, s, group, g, i, rise[g, i])
-        lj = _layer(linear, ridge, lower, s, group, g, j, fall[g, j])
-        if columns is not None and not known[j]:
-            fill_row(columns, j, first, middle, second, K[j])
-            known[j] = True
-        row, other_row = _row(K, columns, stretches, i), _row(K, columns, stretches, j)
+        li = layer_at(linear, ridge, upper, s, group, g, i, rise[g, i])
+        lj = layer_at(linear, ridge, lower, s, group, g, j, fall[g, j])
+        if columns is not None and place[j] < 0:
+            fill_row(columns, j, first, middle, second, K[used])
+            place[j] = used
+            used += 1
+        row, other_row = _row(K, place, stretches, i), _row(K, place, stretches, j)
         shared = row[left + j] if j < cut else row[right + j - cut]
-        bends = diagonal[i] + ridge[li, i] + diagonal[j] + ridge[lj, j]
-        eta = max(bends - 2.0 * shared, least_curvature(bends))
-        slope = F[j] + fall[g, j] - level
+        bend, other_bend = diagonal[i] + ridge[li, i], diagonal[j] + ridge[lj, j]
         room_up = upper[li, i] - s[li, i]
         room_down = s[lj, j] - lower[lj, j]
-        step = pair_length(slope, bends, shared, room_up, room_down)
+        step, won = pair_move(F[j] + fall[g, j], level, bend, other_bend, shared, room_up, room_down)
         s[li, i] = upper[li, i] if step >= room_up else s[li, i] + step
         s[lj, j] = lower[lj, j] if step >= room_down else s[lj, j] - step
-        _shift(F[:cut], row[left : left + cut], other_row[left : left + cut], step)
+        shift(F[:cut], row[left : left + cut], other_row[left : left + cut], step)
         if n > cut:
-            _shift(F[cut:], row[right : right + n - cut], other_row[right : right + n - cut], step)
-        _refresh(program, s, rise, fall, i)
-        _refresh(program, s, rise, fall, j)
-        gained += step * (slope - 0.5 * eta * step)
+            shift(F[cut:], row[right : right + n - cut], other_row[right : right + n - cut], step)
+        refresh(program, s, rise, fall, i)
+        refresh(program, s, rise, fall, j)
+        gained += won
         steps += 1
         if steps % stretch == 0:
             if gained - gained_before <= NOISE * gained:

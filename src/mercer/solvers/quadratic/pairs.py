@@ -3,10 +3,11 @@
     min 1/2 ||f||^2 + sum_i C_i (1 - y_i (f(x_i) + b))_+          over the points of two classes
 
 One-against-one training of k classes makes k (k - 1) / 2 such problems, most of them small and easy.  Points are
-sorted by class once, so that a pair of classes is two stretches of the same arrays; kernel rows are computed when a
-point first takes part in a step; the certificate (primal, gap, gap-optimal bias) is computed in the same call.  Pairs
-run side by side on all threads and share points, norms and parameters.  Where values are expensive and the whole
-matrix is held in the order of the classes, a pair is two stretches of its rows, and nothing is copied.
+sorted by class once, so that a pair of classes is two stretches of the same arrays.  Kernel rows are computed when a
+point first takes part in a step or, where values are expensive, in blocks; where the whole matrix is held in the order
+of the classes, a pair is two stretches of its rows, and nothing is copied.  The certificate (primal, gap, gap-optimal
+bias and multiple) is one more compiled call.  Pairs run side by side on all threads and share points, norms and
+parameters.
 
 Sums of float32 values with large coefficients are coarse.  A machine that has to expect so goes on from where it is
 with the outputs K c that matter computed again in float64: what is coarse then is only what is added from there on.
@@ -26,10 +27,11 @@ from mercer.compiled import loop
 from mercer.gram import RowsOnDemand
 from mercer.losses import Hinge
 from mercer.problems.certificate import SCALED_FROM, Certificate
-from mercer.problems.risk import RegularisedRisk
+from mercer.problems.scale import ENOUGH, EVALUATIONS, NO_LEFT, NO_RIGHT, Tangent, lowest_of_model
 from mercer.problems.statement import Costs, stated
-from mercer.solvers.quadratic.growing_rows import GrowingRows, minimise_on_growing_rows
+from mercer.solvers.quadratic.growing_rows import minimise_on_growing_rows
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_on_points
+from mercer.solvers.quadratic.rooms import BlockRows, PointRows
 from mercer.solvers.verification import MEAN_ROUNDING, ROUNDING, mean_bound, negligible
 
 # Fewer kernel values than this in all pairs together are not worth handing to other threads.
@@ -37,11 +39,13 @@ HANDED_OVER = 4_000_000
 # Machines, and points of each kind in them, whose values are computed again to see how far off those of all are.
 SAMPLED_PAIRS = 4
 SAMPLED_POINTS = 32
-# Errors to expect in the mean, and of their mean with sign, in units of eps sqrt(sum_j s_j^2 k_jj), before one is seen.
-# Too low they cost a second solve of another kind, too high a look at exact values that was not needed.
+# Errors to expect in the mean, and of their mean with sign, in units of eps sqrt(sum_j s_j^2 k_jj), before one is
+# seen.  Too low they cost a second solve of another kind, too high a look at exact values that was not needed.
 EXPECTED, EXPECTED_MEAN = 4.0, 1.0
 # How often a machine goes on from exact values.
 REFINEMENTS = 2
+# Margins closer to one than this are on it: they are rounded sums.
+ON_MARGIN = 1e-12
 # A pair is one compiled call, during which nobody looks at time limits and Ctrl-C.  One that takes more steps than pass
 # over so many values, about a second, is left to a solver that looks up meanwhile.
 LONGEST_CALL = 500_000_000
@@ -63,9 +67,13 @@ class Values(NamedTuple):
     dtype: Any
 
     @classmethod
-    def of_points(cls, rows: RowsOnDemand, order: Index) -> "Values":
-        """Rows of the points taken in `order` (n,), each computed when a point first takes part in a step."""
-        return cls(minimise_pairs_on_points, rows.columns(order), rows.diagonal()[order].astype(np.float64), rows.dtype)
+    def of_points(cls, rows: RowsOnDemand, order: Index, largest: int) -> "Values":
+        """Rows of the points taken in `order` (n,), each computed when a point first takes part in a step.
+
+        `largest` is the number of points of the largest pair.
+        """
+        points = PointRows(rows.columns(order), largest, rows.dtype)
+        return cls(_minimise_on_points, points, rows.diagonal()[order].astype(np.float64), rows.dtype)
 
     @classmethod
     def stored(cls, K: NDArray[Any]) -> "Values":
@@ -73,15 +81,15 @@ class Values(NamedTuple):
         return cls(minimise_pairs, K, np.diagonal(K).astype(np.float64), K.dtype)
 
     @classmethod
-    def growing(cls, rows: GrowingRows) -> "Values":
+    def growing(cls, rows: BlockRows) -> "Values":
         """Blocks of rows of expensive values, computed when they are needed."""
-        return cls(minimise_on_growing_rows, rows, rows.gram.diagonal().astype(np.float64), rows.dtype)
+        return cls(minimise_on_growing_rows, rows, rows.gram.diagonal().astype(np.float64), rows.gram.dtype)
 
 
 class PairSolution(NamedTuple):
     """One machine: signed coefficients of its points (n,), certificate, steps, violation, K c, C_i and k_ii (n,).
 
-    `weights` are what errors of K c cost it; see `_judged`.
+    `weights` are what errors of K c cost it; see `_weights`.
     """
 
     coefficients: Vector
@@ -101,52 +109,102 @@ class PairSolution(NamedTuple):
 
 
 @loop
-def best_bias(F: Any, y: Any, box: Any, order: Any) -> Any:
-    """The b that makes sum_i C_i (1 - y_i (F_i + b))_+ smallest; `order` sorts the break points y - F."""
+def best_bias(F: Any, y: Any, box: Any, t: float) -> Any:
+    """The b that makes sum_i C_i (1 - y_i (t F_i + b))_+ smallest: a weighted median of the break points y - t F.
+
+    The slope in b starts at minus the C_i of the positive class and rises by C_i at each break point.  Where it is zero
+    between two of them the middle is taken.  As in quicksort, the part that holds the median is cut in three again and
+    again, without sorting the rest.
+    """
     n = F.shape[0]
-    slope = 0.0
-    total = 0.0
+    e, weight = np.empty(n), np.empty(n)
+    total = need = 0.0
     for k in range(n):
+        e[k], weight[k] = y[k] - t * F[k], box[k]
         total += box[k]
         if y[k] > 0:
-            slope -= box[k]
+            need += box[k]
     flat = 1e-12 * total
-    for at in range(n):
-        k = order[at]
-        slope += box[k]
-        if slope > flat:
-            return y[k] - F[k]
-        if slope >= -flat:
-            ahead = at + 1
-            while ahead < n and box[order[ahead]] <= flat:
-                ahead += 1
-            end = order[ahead] if ahead < n else k
-            return 0.5 * (y[k] - F[k] + y[end] - F[end])
-    return y[order[n - 1]] - F[order[n - 1]]
+    first, last = 0, n
+    found = e[0]
+    while last > first:
+        a, b, c = e[first], e[(first + last) // 2], e[last - 1]
+        found = max(min(a, b), min(max(a, b), c))
+        # below first..low, equal low..at, above high..last
+        low, at, high = first, first, last
+        below = equal = 0.0
+        while at < high:
+            if e[at] < found:
+                below += weight[at]
+                e[low], e[at], weight[low], weight[at] = e[at], e[low], weight[at], weight[low]
+                low += 1
+                at += 1
+            elif e[at] > found:
+                high -= 1
+                e[high], e[at], weight[high], weight[at] = e[at], e[high], weight[at], weight[high]
+            else:
+                equal += weight[at]
+                at += 1
+        if below - need >= -flat and low > first:
+            last = low
+        elif below + equal - need > flat:
+            return found
+        elif below + equal - need >= -flat:
+            ahead = np.inf
+            for k in range(at, n):
+                if weight[k] > flat and found < e[k] < ahead:
+                    ahead = e[k]
+            return 0.5 * (found + ahead) if ahead < np.inf else found
+        else:
+            need -= below + equal
+            first = at
+    return found
 
 
 @loop
-def _judged(
-    F: Any, y: Any, box: Any, s: Any, order: Any, origin: Any, sharp: Any, diagonal: Any, unit: float
-) -> tuple[float, float, float, tuple[float, float, float, float, float]]:
-    """Primal value, gap as a sum of non-negative terms, bias, and what errors of F cost.
+def _at_scale(F: Any, y: Any, box: Any, s: Any, t: float) -> tuple[float, float, float, float]:
+    """Primal value and gap of the multiple t f with its best bias, that bias, and the slope of the primal in t.
 
-    Those of point i are up to `unit` size sqrt(k_ii).  At the points marked `sharp` F was exact for the coefficients
-    `origin`, and size^2 = sum_j (s_j - origin_j)^2 k_jj; at the others it is the same for an origin of zero.  The costs
-    are both sizes; the sums of box_i sqrt(k_ii) over points strictly inside their bounds and of |s_i| sqrt(k_ii) over
-    all; and the most that the errors of points at a bound can add to the gap by taking them across the margin.
+    s sums to zero.  The gap is the sum of (1 - t)^2 s'F / 2 and of non-negative
+    terms.  The slope at the best bias is t s'F - sum_i r_i F_i with responses r of the losses that sum to zero, where
+    points on the margin, whose responses may be anything in their boxes, make up the sum.
     """
     n = F.shape[0]
-    bias = best_bias(F, y, box, order)
-    primal = 0.0
-    gap = 0.0
+    bias = best_bias(F, y, box, t)
+    norm = losses = gap = slope = missing = 0.0
+    for k in range(n):
+        margin = y[k] * (t * F[k] + bias)
+        loss = box[k] * max(0.0, 1.0 - margin)
+        norm += s[k] * F[k]
+        losses += loss
+        gap += max(0.0, loss + abs(s[k]) * (margin - 1.0))
+        if margin < 1.0 - ON_MARGIN:
+            slope -= box[k] * y[k] * F[k]
+            missing -= box[k] * y[k]
+    for k in range(n):
+        if abs(y[k] * (t * F[k] + bias) - 1.0) <= ON_MARGIN:
+            response = min(max(missing, min(0.0, box[k] * y[k])), max(0.0, box[k] * y[k]))
+            slope -= response * F[k]
+            missing -= response
+    norm = max(norm, 0.0)
+    return 0.5 * t * t * norm + losses, gap + 0.5 * (1.0 - t) ** 2 * norm, bias, t * norm + slope
+
+
+@loop
+def _weights(
+    F: Any, y: Any, box: Any, s: Any, origin: Any, sharp: Any, diagonal: Any, bias: float, unit: float
+) -> tuple[float, float, float, float, float]:
+    """What errors of F cost, where those of point i are up to `unit` size sqrt(k_ii).
+
+    At the points marked `sharp` F was exact for the coefficients `origin`, and size^2 = sum_j (s_j - origin_j)^2 k_jj;
+    at the others it is the same for an origin of zero.  Returns both sizes; the sums of box_i sqrt(k_ii) over points
+    strictly inside their bounds and of |s_i| sqrt(k_ii) over all; and the most that the errors of points at a bound can
+    add to the gap by taking them across the margin.
+    """
+    n = F.shape[0]
     size = 0.0
     whole = 0.0
     for k in range(n):
-        margin = y[k] * (F[k] + bias)
-        loss = box[k] * max(0.0, 1.0 - margin)
-        primal += 0.5 * s[k] * F[k] + loss
-        gap += max(0.0, loss + abs(s[k]) * (margin - 1.0))
         moved = s[k] - origin[k]
         size += moved * moved * diagonal[k]
         whole += s[k] * s[k] * diagonal[k]
@@ -162,7 +220,50 @@ def _judged(
         else:
             reach = unit * (size if sharp[k] else whole) * root
             crossing += box[k] * max(0.0, reach - abs(1.0 - y[k] * (F[k] + bias)))
-    return primal, gap, bias, (size, whole, free, norm, crossing)
+    return size, whole, free, norm, crossing
+
+
+@loop
+def _judged(
+    F: Any, y: Any, box: Any, s: Any, origin: Any, sharp: Any, diagonal: Any, unit: float
+) -> tuple[float, float, float, tuple[float, float, float, float, float]]:
+    """Primal value and gap of the best multiple, the bias of the function itself, and what errors of F cost."""
+    primal, gap, bias, slope = _at_scale(F, y, box, s, 1.0)
+    if gap > SCALED_FROM * max(abs(primal), abs(primal - gap)):
+        primal, gap = _best_multiple(F, y, box, s, primal, gap, slope)
+    return primal, gap, bias, _weights(F, y, box, s, origin, sharp, diagonal, bias, unit)
+
+
+_lowest_of_model = loop(lowest_of_model)
+
+
+@loop
+def _best_multiple(F: Any, y: Any, box: Any, s: Any, primal: float, gap: float, slope: float) -> tuple[float, float]:
+    """Primal and gap of the best multiple t f, from those at t = 1 and the slope of the primal there.
+
+    The search of `mercer.problems.scale`, compiled.
+    """
+    norm = 0.0
+    for k in range(F.shape[0]):
+        norm += s[k] * F[k]
+    t, here, lowest, least = 1.0, primal, primal, gap
+    left, right = NO_LEFT, NO_RIGHT
+    for _ in range(EVALUATIONS):
+        if not norm > 0.0 or slope == 0.0:
+            break
+        line = Tangent(t, here - 0.5 * norm * t * t, slope - norm * t)
+        if slope < 0.0:
+            left = line
+        else:
+            right = line
+        before = t
+        t, model = _lowest_of_model(norm, left, right)
+        if lowest - model <= ENOUGH * least or t == before:
+            break
+        here, found, _, slope = _at_scale(F, y, box, s, t)
+        if found < least:
+            lowest, least = here, found
+    return lowest, least
 
 
 @cache
@@ -184,7 +285,7 @@ def _side(y: float, box: Vector, diagonal: Vector) -> Vector:
 def _machine(
     values: Values, sides: tuple[Vector, Vector], pair: Stretches, tol: float, most: int, exact: Exact | None
 ) -> PairSolution:
-    """Train one pair and certify it; sorting is NumPy's, whose compiled twin takes seconds to build."""
+    """Train one pair and certify it."""
     first, size, second, other = pair
     n, stretches = size + other, (first, size, second)
     points = np.concatenate((sides[0][:, first : first + size], sides[1][:, second : second + other]), axis=1)
@@ -197,11 +298,9 @@ def _machine(
             values.source, stretches, diagonal, F, s[None], program, 1, tol, most - steps
         )
         steps += taken
-        primal, gap, bias, weights = _judged(F, y, box, s, np.argsort(y - F), origin, sharp, diagonal, ROUNDING * eps)
-        if gap > SCALED_FROM * max(abs(primal), abs(primal - gap)):
-            primal, gap = _scaled(F, y, box, s, bias)
-        found = Certificate(primal, primal - gap, gap, bias)
-        machine = PairSolution(s, found, steps, violation, F, box, diagonal, weights)
+        primal, gap, bias, weights = _judged(F, y, box, s, origin, sharp, diagonal, ROUNDING * eps)
+        certificate = Certificate(primal, primal - gap, gap, bias)
+        machine = PairSolution(s, certificate, steps, violation, F, box, diagonal, weights)
         if exact is None or values.dtype == np.float64 or not left or steps >= most:
             return machine
         if _doubt(machine, EXPECTED * eps, EXPECTED_MEAN * eps, values.dtype, tol) is not None:
@@ -217,7 +316,7 @@ def _machine(
 def _errors(
     machines: Sequence[PairSolution | None], stretches: Sequence[Stretches], exact: Exact, dtype: Any
 ) -> tuple[float, float]:
-    """The errors of K c, and their mean with sign, in the units of `_judged` and beside those of rounding.
+    """The errors of K c, and their mean with sign, in the units of `_weights` and beside those of rounding.
 
     `exact` computes K c of a machine again in float64.  The values of all machines came about in one way, so that a
     sample of a few serves all.  In float64 what rounding lets one expect is enough.
@@ -239,7 +338,7 @@ def _errors(
 def _sampled_errors(
     machine: PairSolution | None, exact: Callable[[Vector, Index], Vector], random: np.random.Generator
 ) -> tuple[Vector, Vector]:
-    """Two samples, in the units of `_judged`, whose means are what the errors e of K c cost the machine:
+    """Two samples, in the units of `_weights`, whose means are what the errors e of K c cost the machine:
 
         sum_i C_i |e_i|  over the free points    in units of size times the sum of C_i sqrt(k_ii) over them
         sum_i s_i e_i    over the support        in units of size times the sum of |s_i| sqrt(k_ii)
@@ -276,13 +375,9 @@ def _doubt(machine: PairSolution, level: float, mean: float, dtype: Any, tol: fl
     return found.gap + added, energy
 
 
-def _scaled(F: Vector, y: Vector, box: Vector, s: Vector, bias: float) -> tuple[float, float]:
-    """Primal and gap of the best multiple of the function."""
-    shape: Any = np.broadcast_to(0.0, (F.size, F.size))  # the values are known; of the matrix only its size is asked
-    program = RegularisedRisk(shape, y, Hinge(), 1.0, box).program()
-    h = np.array([-bias])
-    t, scaled = program.best_scale(s, F, h, s)
-    return min(program.evaluate(s, F, h, s), program.evaluate(s, F, scaled, s, t))
+def _minimise_on_points(rows: PointRows, stretches: tuple[int, int, int], diagonal: Vector, *rest: Any) -> Any:
+    """Pair steps on rows that are computed one by one in the room of this thread."""
+    return minimise_pairs_on_points(rows.columns, *rows.rooms.of(stretches, len(diagonal)), stretches, diagonal, *rest)
 
 
 def solve_pairs(

@@ -25,9 +25,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput, MissingDependency
 
-Array = NDArray[np.float64]
 Block = tuple[Any, Any]
 
 BLOCK_BYTES = 32 << 20
@@ -44,7 +44,7 @@ class BlockSource(ABC):
     def blocks(self, start: int = 0) -> Iterator[Block]:
         """Blocks of the rows from `start` on: points (rows, d) and targets (rows,) or (rows, k)."""
 
-    def rows(self, index: NDArray[np.intp]) -> Block:
+    def rows(self, index: Index) -> Block:
         """The rows named by a sorted `index` (p,): points (p, d) and targets; read in one scan."""
         points, targets, at = [], [], 0
         for X, Y in self.blocks():
@@ -81,7 +81,7 @@ class ArrayBlocks(BlockSource):
             _let_go(self.X)
             _let_go(self.y)
 
-    def rows(self, index: NDArray[np.intp]) -> Block:
+    def rows(self, index: Index) -> Block:
         """The rows named by `index`, gathered directly."""
         chosen = self.X[index], np.asarray(self.y[index])
         _let_go(self.X)
@@ -186,7 +186,7 @@ class MappedBlocks(BlockSource):
         """The blocks of the source beneath, targets changed."""
         return ((X, self.function(Y)) for X, Y in self.source.blocks(start))
 
-    def rows(self, index: NDArray[np.intp]) -> Block:
+    def rows(self, index: Index) -> Block:
         """Rows of the source beneath, targets changed."""
         X, Y = self.source.rows(index)
         return X, self.function(Y)
@@ -249,7 +249,7 @@ class CheckedRows:
         assert self.n is not None
         return self.n
 
-    def rows(self, index: NDArray[np.intp]) -> tuple[Any, Array]:
+    def rows(self, index: Index) -> tuple[Any, Array]:
         """The rows named by a sorted index."""
         X, Y = self.source.rows(index)
         return X, self._checked(int(index[0]), X, Y)

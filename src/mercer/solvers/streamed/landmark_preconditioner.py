@@ -18,15 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.errors import NotPositiveDefinite
 from mercer.gram import KernelColumns
 from mercer.solvers.streamed.sweeps import Stopped
 from mercer.solvers.streamed.whitening import Whitening
 
-Array = NDArray[np.float64]
 Blocks = Iterable[tuple[int, Any, Array, Array, int]]  # first row, X, Y (rows, k), v (rows,), checksum
 
 PIECE_BYTES = 64 << 20

@@ -18,7 +18,6 @@ the other, which keeps every c_i in its box; by concavity of the entropy the dua
 the gap is a bound at any point.  Several outputs are solved one after the other.
 """
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
-from mercer.problems.certificate import relative_gap
+from mercer.problems.certificate import Certificate, relative_gap
 from mercer.problems.statement import Bias
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections
 from mercer.solvers.solution import Solution
@@ -35,10 +35,9 @@ from mercer.solvers.solution import Stopped as Reason
 from mercer.solvers.streamed.blocks import ArrayBlocks, CheckedRows
 from mercer.solvers.streamed.checkpointing import Checkpoint
 from mercer.solvers.streamed.landmark_preconditioner import Accumulated, Factor, accumulate
-from mercer.solvers.streamed.rectangle_problem import Setting
+from mercer.solvers.streamed.normal_equations import bias_ridge
+from mercer.solvers.streamed.rectangle_problem import Passes, Setting
 from mercer.solvers.streamed.sweeps import Progress, Stopped, Sweeps
-
-Array = NDArray[np.float64]
 
 SAMPLE_STEPS = 30
 # The sampled solution differs from the full one by more than this, so that a smaller gap on the sample gains nothing.
@@ -70,11 +69,7 @@ class Logistic:
     def __init__(self, setting: Setting, sweeps: Sweeps, column: int, C: float, bias: Bias) -> None:
         self.whitening, self.sweeps, self.column = setting.whitening, sweeps, column
         self.C, self.ridge, self.bias = C, 1.0 / C, bias
-
-    @property
-    def bias_ridge(self) -> float | None:
-        """What is added to the sum of the weights under the bias; None without a bias."""
-        return None if self.bias == "none" else self.ridge if self.bias == "penalised" else 0.0
+        self.bias_ridge = bias_ridge(bias, self.ridge)
 
     def slope(self, w: Array, b: float) -> Slope:
         """One pass at (w, b)."""
@@ -141,33 +136,13 @@ class Logistic:
         return np.asarray(at.r - self.beta(at) * at.q * at.s)
 
 
-def solve(
-    setting: Setting,
-    C: float,
-    bias: Bias,
-    tol: float,
-    start: tuple[Array, Array] | None,
-    checkpoint: Checkpoint,
-    sample: int | None,
-    iterations: int,
-) -> Solution:
-    """Minimise P for every output from `start`, w (r, k) and b (k,); see `rectangle.solve` for the other arguments."""
-    run = _Run(setting, C, bias, tol, checkpoint, sample, iterations)
-    reason: Reason = "converged"
-    try:
-        run.all_columns(start)
-    except Stopped:
-        reason = setting.monitor.stopped or "interrupted"
-    if reason != "converged":
-        checkpoint.save("newton", run.state)
-    else:
-        checkpoint.remove()
-        reason = run.reason
-    return run.solution(reason)
+class Newton(Passes):
+    """All outputs, one after the other, from `begin`, w (r, k) and b (k,), or from the solutions of a sample.
 
+    The state can be saved at the beginning of each Newton step.
+    """
 
-class _Run:
-    """All outputs, one after the other, with a state that can be saved at the beginning of each Newton step."""
+    name = "rectangle newton"
 
     def __init__(
         self,
@@ -177,14 +152,14 @@ class _Run:
         tol: float,
         checkpoint: Checkpoint,
         sample: int | None,
-        iterations: int,
+        begin: tuple[Array, Array] | None,
     ) -> None:
-        self.setting, self.C, self.bias, self.tol = setting, C, bias, tol
-        self.checkpoint, self.iterations = checkpoint, iterations
+        super().__init__(setting, tol, checkpoint)
+        self.C, self.bias, self.begin = C, bias, begin
         k = setting.outputs()
         self.w, self.b = np.zeros((setting.whitening.rank, k)), np.zeros(k)
         self.primal, self.dual = np.full(k, np.inf), np.zeros(k)
-        self.column, self.steps, self.halvings = 0, 0, 0
+        self.column, self.halvings = 0, 0
         self.reason: Reason = "converged"
         self.plan = setting.held_plan(k, tol, sample)
         self.factor: Factor | None = None
@@ -192,20 +167,21 @@ class _Run:
         self.part = Sweeps(CheckedRows(ArrayBlocks(X, Y)), setting.columns, v * (setting.n / self.plan.rows))
         self.part.between = setting.sweeps.between = self._between
 
-    def all_columns(self, start: tuple[Array, Array] | None) -> None:
-        """Run every output from its sampled solution, from `start`, or from where a checkpoint left it."""
-        if start is not None:
-            self.w, self.b = start[0].copy(), start[1].copy()
+    def run(self, limit: int) -> Reason:
+        """Run every output from its sampled solution, from the start, or from where a checkpoint left it."""
+        if self.begin is not None:
+            self.w, self.b = (part.copy() for part in self.begin)
         saved = self.checkpoint.load()
         if saved is not None:
             self._restore(saved[1])
         while self.column < len(self.b):
-            if self.factor is None and start is None:
+            if self.factor is None and self.begin is None:
                 self._on_sample()
             elif self.factor is None:
                 self.factor = self._factor(self.w[:, self.column], float(self.b[self.column]))
-            self._on_all_rows()
+            self._on_all_rows(limit)
             self.column, self.factor = self.column + 1, None
+        return self.reason
 
     def _on_sample(self) -> None:
         """Newton on the sample; leaves the factor of the last step behind."""
@@ -247,7 +223,7 @@ class _Run:
         bias_ridge = None if sums.N <= 0 else task.bias_ridge
         return Factor.of(sums, task.ridge, 1.0, bias_ridge, float(np.finfo(self.setting.dtype).eps))
 
-    def _on_all_rows(self) -> None:
+    def _on_all_rows(self, limit: int) -> None:
         """Inexact Newton on all rows until the gap is small enough."""
         j = self.column
         task = Logistic(self.setting, self.setting.sweeps, j, self.C, self.bias)
@@ -255,7 +231,7 @@ class _Run:
         for _ in range(FULL_STEPS):
             if at.relative_gap <= self.tol:
                 return
-            if self.setting.sweeps.passes >= self.iterations * len(self.b):
+            if self.setting.sweeps.passes >= limit * len(self.b):
                 self.reason = "iterations"
                 return
             if not at.relative_gap < 0.9 * gap:
@@ -265,14 +241,14 @@ class _Run:
             self.checkpoint.save_when_due("newton", self.state)
             accuracy = min(0.1, max(0.1 * np.sqrt(self.tol / gap), 1e-4))
             dw, db = task.step(at, self._direction(task, at, accuracy))
-            self.steps += 1
+            self.iterations += 1
             at = self._searched(task, at, dw, db)
 
     def _certified(self, task: Logistic) -> Slope:
         j = self.column
         at = task.slope(self.w[:, j], float(self.b[j]))
         self.primal[j], self.dual[j] = at.primal, at.dual
-        if not self._watch():
+        if not self.tell(*self.values()):
             raise Stopped
         return at
 
@@ -310,51 +286,37 @@ class _Run:
     # Talking and saving --------------------------------------------------------------------------------------------
 
     def _between(self, progress: Progress) -> bool:
-        monitor = self.setting.monitor
-        if not monitor.has_callbacks:
-            return monitor.go_on()
-        return monitor.watch(self.steps, *self._values(), rows=progress.rows, of=self.setting.n, output=self.column)
+        return self.tell_rows(progress.rows, output=self.column)
 
-    def _watch(self) -> bool:
-        passes = self.setting.sweeps.passes
-        return self.setting.monitor.watch(
-            self.steps, *self._values(), snapshot=lambda: self.solution("iterations"), passes=passes, output=self.column
-        )
+    def facts(self) -> dict[str, Any]:
+        """Also which output is worked on."""
+        return {**super().facts(), "output": self.column}
 
-    def _values(self) -> tuple[float, float]:
+    def save(self) -> None:
+        """Write the state."""
+        self.checkpoint.save("newton", self.state)
+
+    def values(self) -> tuple[float, float]:
+        """Sums over the outputs."""
         return float(self.primal.sum()), float(self.dual.sum())
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What a checkpoint keeps."""
         state = {
             "w": self.w, "b": self.b, "primal": self.primal, "dual": self.dual, "column": np.array(self.column),
-            "steps": np.array(self.steps), "checked": self.setting.checked.noted(),
+            "steps": np.array(self.iterations), "checked": self.setting.checked.noted(),
         }  # fmt: skip
         return state if self.factor is None else state | {"R": self.factor.R}
 
     def _restore(self, state: dict[str, NDArray[Any]]) -> None:
         self.setting.checked.recall(state["checked"])
         self.w, self.b, self.primal, self.dual = state["w"], state["b"], state["primal"], state["dual"]
-        self.column, self.steps = int(state["column"]), int(state["steps"])
+        self.column, self.iterations = int(state["column"]), int(state["steps"])
         if "R" in state:
             self.factor = Factor(np.asfortranarray(state["R"]), np.empty((0, 0)))
 
-    def solution(self, reason: Reason) -> Solution:
+    def solution(self, stopped: Reason) -> Solution:
         """The present point."""
-        primal, dual = self._values()
-        a = self.setting.full(self.w)
-        details = self.setting.details(self.plan) | {"halvings": self.halvings}
-        return Solution(
-            a,
-            self.b.copy(),
-            a,
-            primal,
-            dual,
-            max(0.0, primal - dual),
-            self.steps,
-            reason,
-            time.perf_counter() - self.setting.began,
-            "rectangle newton",
-            history=tuple(self.setting.monitor.history),
-            details=details,
-        )
+        primal, dual = self.values()
+        a, certificate = self.setting.full(self.w), Certificate(primal, dual, max(0.0, primal - dual), self.b.copy())
+        return self.certified(stopped, certificate, a, a, halvings=self.halvings, **self.setting.details(self.plan))

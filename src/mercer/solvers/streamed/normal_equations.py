@@ -18,13 +18,11 @@ so a certificate needs nothing but a true residual.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array
 from mercer.problems.statement import Bias
 from mercer.solvers.streamed.sweeps import Progress, Sweeps
 from mercer.solvers.streamed.whitening import Whitening
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,20 +34,21 @@ class Residual:
     primal: Array
 
 
+def bias_ridge(bias: Bias, ridge: float) -> float | None:
+    """What is added to the sum of the weights under the bias; None without a bias."""
+    return None if bias == "none" else ridge if bias == "penalised" else 0.0
+
+
 class NormalEquations:
     """H and h for one C; `residual` must run before `product`, for it finds s and N."""
 
     def __init__(self, sweeps: Sweeps, whitening: Whitening, C: float, bias: Bias) -> None:
         self.sweeps, self.whitening = sweeps, whitening
         self.C, self.ridge, self.bias = C, 1.0 / C, bias
+        self.bias_ridge = bias_ridge(bias, self.ridge)
         self.s = np.zeros(whitening.rank)
         self.N = 0.0
         self.vY = np.zeros(0)
-
-    @property
-    def bias_ridge(self) -> float | None:
-        """What is added to N under the bias; None without a bias."""
-        return None if self.bias == "none" else self.ridge if self.bias == "penalised" else 0.0
 
     @property
     def beta(self) -> float:

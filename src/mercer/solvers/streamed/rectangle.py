@@ -17,28 +17,26 @@ Logistic loss is solved by Newton's method on the same passes (`newton`).
 """
 
 import os
-import time
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.kernels import Kernel
-from mercer.problems.certificate import relative_gap
+from mercer.problems.certificate import Certificate, relative_gap
 from mercer.problems.statement import Bias, checked_bias
 from mercer.solvers.linear.conjugate_directions import ConjugateDirections
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Solution
 from mercer.solvers.solution import Stopped as Reason
-from mercer.solvers.streamed import newton
 from mercer.solvers.streamed.checkpointing import Checkpoint, fingerprint
 from mercer.solvers.streamed.landmark_preconditioner import Accumulated, Factor, SamplePlan, accumulate
+from mercer.solvers.streamed.newton import Newton
 from mercer.solvers.streamed.normal_equations import NormalEquations
-from mercer.solvers.streamed.rectangle_problem import Precision, Setting
-from mercer.solvers.streamed.sweeps import Progress, Stopped
-
-Array = NDArray[np.float64]
+from mercer.solvers.streamed.rectangle_problem import Passes, Precision, Setting
+from mercer.solvers.streamed.sweeps import Progress
 
 
 def solve(
@@ -98,17 +96,27 @@ def solve(
         if loss == "logistic":
             b = np.zeros(k) + (start.bias if isinstance(start, Solution) else 0.0)
             begin = None if w is None else (w, b)
-            return newton.solve(setting, C, bias, tol, begin, saved, sample, iterations)
-        return _Descent(setting, C, bias, tol, saved, setting.plan(k, tol, sample)).solve(w, iterations)
+            return Newton(setting, C, bias, tol, saved, sample, begin).solve(iterations)
+        return _Descent(setting, C, bias, tol, saved, setting.plan(k, tol, sample), w).solve(iterations)
 
 
-class _Descent:
-    """Preconditioned conjugate gradients with a state that can be saved after any block of any pass."""
+class _Descent(Passes):
+    """Preconditioned conjugate gradients, from whitened coordinates or the solution of a sample."""
+
+    name = "rectangle"
 
     def __init__(
-        self, setting: Setting, C: float, bias: Bias, tol: float, checkpoint: Checkpoint, plan: SamplePlan
+        self,
+        setting: Setting,
+        C: float,
+        bias: Bias,
+        tol: float,
+        checkpoint: Checkpoint,
+        plan: SamplePlan,
+        begin: Array | None,
     ) -> None:
-        self.setting, self.tol, self.checkpoint, self.plan = setting, tol, checkpoint, plan
+        super().__init__(setting, tol, checkpoint)
+        self.plan, self.begin = plan, begin
         self.equations = NormalEquations(setting.sweeps, setting.whitening, C, bias)
         self.C = C
         k = setting.outputs()
@@ -118,32 +126,25 @@ class _Descent:
         self.primal, self.gap = np.full(k, np.inf), np.full(k, np.inf)
         self.proved = np.inf  # relative gap at the last true residual
         self.stage: Literal["residual", "search"] = "residual"
-        self.iteration = 0
         self.factor: Factor | None = None
         self.progress: Progress | None = None
         setting.sweeps.between = self._between
 
-    def solve(self, start: Array | None, iterations: int) -> Solution:
+    def run(self, limit: int) -> Reason:
         """Run to the tolerance, or as far as the monitor lets it."""
-        reason: Reason = "converged"
-        saved = self.checkpoint.load()
-        try:
-            self._prepare(saved, start)
-            while (state := self._advance(iterations)) is None:
-                pass
-            reason = state
-        except Stopped:
-            reason = self.setting.monitor.stopped or "interrupted"
-        if reason in ("time", "interrupted"):
-            if self.factor is not None:
-                self.checkpoint.save(self.stage, self._state)
-        else:
-            self.checkpoint.remove()
-        return self.solution(reason)
+        self._prepare(self.checkpoint.load())
+        while (ended := self._certify() if self.stage == "residual" else self._step(limit)) is None:
+            pass
+        return ended
+
+    def save(self) -> None:
+        """Write the state, once there is a preconditioner."""
+        if self.factor is not None:
+            self.checkpoint.save(self.stage, self._state)
 
     # The preconditioner --------------------------------------------------------------------------------------------
 
-    def _prepare(self, saved: tuple[str, dict[str, NDArray[Any]]] | None, start: Array | None) -> None:
+    def _prepare(self, saved: tuple[str, dict[str, NDArray[Any]]] | None) -> None:
         """Preconditioner and starting point, from the checkpoint where there is one."""
         if saved is not None and saved[0] != "rows":
             self._restore(saved[0], saved[1])
@@ -156,25 +157,21 @@ class _Descent:
         scale = setting.n / plan.rows
         rounding = float(np.finfo(setting.dtype).eps)
         self.factor = Factor.of(sums, self.equations.ridge, scale, self.equations.bias_ridge, rounding)
-        self.w = (self.factor.start if start is None else start).copy()
+        self.w = (self.factor.start if self.begin is None else self.begin).copy()
 
     def _between_rows(self, sums: Accumulated) -> bool:
         self.checkpoint.save_when_due("rows", lambda: vars(sums) | {"N": np.array(sums.N)})
-        return self._tell(sums.rows)
+        return self.tell_rows(sums.rows, stage=self.stage)
 
     # Passes --------------------------------------------------------------------------------------------------------
-
-    def _advance(self, iterations: int) -> Reason | None:
-        """One pass and what follows from it; a reason to stop, or None."""
-        return self._certify() if self.stage == "residual" else self._step(iterations)
 
     def _certify(self) -> Reason | None:
         """True residual and gap at w; go on with a fresh search direction where it is not small enough."""
         found = self.equations.residual(self.w, self._resumed())
         self.primal, self.gap = found.primal, 0.5 * self.C**2 * np.sum(found.residual**2, axis=0)
         before, self.proved = self.proved, self._relative_gap()
-        if not self._watch():
-            return self.setting.monitor.stopped or "interrupted"
+        if not self.tell(*self.values()):
+            return self.halted()
         if self.proved <= self.tol:
             return "converged"
         if not self.proved < 0.5 * before:
@@ -190,7 +187,7 @@ class _Descent:
     def _product(self, p: Array) -> Array:
         return self.equations.product(p, self._resumed())
 
-    def _step(self, iterations: int) -> Reason | None:
+    def _step(self, limit: int) -> Reason | None:
         """One step of conjugate gradients in every column."""
         search = self.search
         assert search is not None
@@ -198,10 +195,10 @@ class _Descent:
         search.step()
         self.primal = self.primal - 0.5 * self.C * search.length * before
         self.gap = 0.5 * self.C**2 * np.sum(search.R**2, axis=0)
-        self.iteration += 1
-        if not self._watch():
-            return self.setting.monitor.stopped or "interrupted"
-        if self.iteration >= iterations:
+        self.iterations += 1
+        if not self.tell(*self.values()):
+            return self.halted()
+        if self.iterations >= limit:
             return "iterations"
         # The recursion is believed nearly to the tolerance; a true residual has the last word.
         if self._relative_gap() <= 0.9 * self.tol or not (search.energy > 0).any():
@@ -221,30 +218,12 @@ class _Descent:
     def _between(self, progress: Progress) -> bool:
         self.progress = progress
         self.checkpoint.save_when_due(self.stage, self._state)
-        go_on = self._tell(progress.rows)
+        go_on = self.tell_rows(progress.rows, stage=self.stage)
         if go_on and progress.rows == self.setting.n:
             self.progress = None
         return go_on
 
-    def _tell(self, rows: int) -> bool:
-        """Tell a monitor with callbacks of every block, else only ask whether to go on."""
-        monitor = self.setting.monitor
-        if not monitor.has_callbacks:
-            return monitor.go_on()
-        primal, dual = self._values()
-        return monitor.watch(self.iteration, primal, dual, rows=rows, of=self.setting.n, stage=self.stage)
-
-    def _watch(self) -> bool:
-        primal, dual = self._values()
-        return self.setting.monitor.watch(
-            self.iteration,
-            primal,
-            dual,
-            snapshot=lambda: self.solution("iterations"),
-            passes=self.setting.sweeps.passes,
-        )
-
-    def _values(self) -> tuple[float, float]:
+    def values(self) -> tuple[float, float]:
         """Primal and dual value; the dual is never below that of c = 0."""
         primal = float(self.primal.sum())
         return primal, max(0.0, primal - float(self.gap.sum())) if np.isfinite(primal) else 0.0
@@ -255,7 +234,7 @@ class _Descent:
         state = {
             "R": self.factor.R, "w": self.w, "primal": self.primal, "gap": self.gap,
             "s": e.s, "vY": e.vY, "N": np.array(e.N), "proved": np.array(self.proved),
-            "iteration": np.array(self.iteration), "passes": np.array(self.setting.sweeps.passes),
+            "iteration": np.array(self.iterations), "passes": np.array(self.setting.sweeps.passes),
             "checked": self.setting.checked.noted(),
         }  # fmt: skip
         if self.stage == "search" and self.search is not None:
@@ -279,28 +258,16 @@ class _Descent:
             self.search.P, self.search.energy = state["p"], state["rho"]
         self.primal, self.gap, self.proved = state["primal"], state["gap"], float(state["proved"])
         self.equations.s, self.equations.vY, self.equations.N = state["s"], state["vY"], float(state["N"])
-        self.iteration, self.setting.sweeps.passes = int(state["iteration"]), int(state["passes"])
+        self.iterations, self.setting.sweeps.passes = int(state["iteration"]), int(state["passes"])
         if "sums" in state:
             self.progress = Progress(int(state["done"]), int(state["checksum"]), state["sums"], state["totals"])
 
-    def solution(self, reason: Reason) -> Solution:
+    def solution(self, stopped: Reason) -> Solution:
         """The present point."""
-        primal, dual = self._values()
-        a = self.setting.full(self.w)
-        return Solution(
-            a,
-            self.equations.best_bias(self.w),
-            a,
-            primal,
-            dual,
-            min(primal - dual, float(self.gap.sum())),
-            self.iteration,
-            reason,
-            time.perf_counter() - self.setting.began,
-            "rectangle",
-            history=tuple(self.setting.monitor.history),
-            details=self.setting.details(self.plan),
-        )
+        primal, dual = self.values()
+        a, gap = self.setting.full(self.w), min(primal - dual, float(self.gap.sum()))
+        certificate = Certificate(primal, dual, gap, self.equations.best_bias(self.w))
+        return self.certified(stopped, certificate, a, a, **self.setting.details(self.plan))
 
 
 def _restored(state: dict[str, NDArray[Any]]) -> Accumulated:

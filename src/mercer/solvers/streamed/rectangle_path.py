@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mercer import dense
+from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.kernels import Kernel
 from mercer.problems.statement import Bias, checked_bias
@@ -30,8 +31,6 @@ from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.streamed.blocks import BlockSource, CheckedRows, as_source
 from mercer.solvers.streamed.landmark_preconditioner import PIECE_BYTES, Accumulated, accumulate
 from mercer.solvers.streamed.rectangle_problem import Precision, Setting
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,25 +1,27 @@
 """What one rectangle problem is made of: rows, landmarks made orthonormal, weights, precision and budget."""
 
 import time
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mercer import resources as amounts
+from mercer.arrays import Array
 from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.gram import KernelColumns
 from mercer.kernels import Kernel
+from mercer.solvers.iteration import Iteration
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution
 from mercer.solvers.streamed.blocks import CheckedRows, as_source
-from mercer.solvers.streamed.checkpointing import fingerprint
+from mercer.solvers.streamed.checkpointing import Checkpoint, fingerprint
 from mercer.solvers.streamed.landmark_preconditioner import SamplePlan, choose_sample
-from mercer.solvers.streamed.sweeps import Sweeps
+from mercer.solvers.streamed.sweeps import Stopped, Sweeps
 from mercer.solvers.streamed.whitening import Whitening, as_points, whiten
 
-Array = NDArray[np.float64]
 Precision = Literal["auto", "float32", "float64"]
 
 # Up to about this many operations float64 costs no more than a few seconds, and is taken.
@@ -145,6 +147,44 @@ class Setting:
             "precision": str(self.dtype),
             "rows": self.n,
         }
+
+
+class Passes(Iteration):
+    """A solve of one setting by passes over its rows, whose state can be saved after any block of them."""
+
+    def __init__(self, setting: Setting, tol: float, checkpoint: Checkpoint) -> None:
+        super().__init__(setting, tol, None, setting.monitor)
+        self.setting, self.checkpoint, self.began = setting, checkpoint, setting.began
+
+    @abstractmethod
+    def values(self) -> tuple[float, float]:
+        """Primal and dual value."""
+
+    @abstractmethod
+    def save(self) -> None:
+        """Write what a later run goes on from."""
+
+    def facts(self) -> dict[str, Any]:
+        """The number of passes."""
+        return {"passes": self.setting.sweeps.passes}
+
+    def solve(self, max_iter: int) -> Solution:
+        """Iterate to the end, or as far as the monitor lets it; then the checkpoint goes, or holds the state."""
+        try:
+            stopped = self.run(max_iter)
+        except Stopped:
+            stopped = self.halted()
+        if stopped in ("time", "interrupted"):
+            self.save()
+        else:
+            self.checkpoint.remove()
+        return self.solution(stopped)
+
+    def tell_rows(self, rows: int, **facts: Any) -> bool:
+        """Tell a monitor with callbacks of every block, else only ask whether to go on."""
+        if not self.monitor.has_callbacks:
+            return self.monitor.go_on()
+        return self.monitor.watch(self.iterations, *self.values(), rows=rows, of=self.setting.n, **facts)
 
 
 def _precision(precision: Precision, n: int, m: int, d: int) -> np.dtype[Any]:

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import threads
+from mercer.arrays import Array
 from mercer.gram import KernelColumns
 from mercer.solvers.streamed.blocks import CheckedRows
 
-Array = NDArray[np.float64]
 # (values F (rows, c) = A_rows W, targets (rows, k), weights (rows,)) -> R (rows, q), totals (t,)
 Body = Callable[[Array, Array, Array], tuple[Array, Array]]
 

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer import dense
+from mercer.arrays import Array, Index
 from mercer.errors import InvalidInput, NotPositiveDefinite
 from mercer.gram import check_points, take
 from mercer.kernels import Kernel
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 GROUP = 512
 

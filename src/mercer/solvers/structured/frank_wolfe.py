@@ -16,6 +16,7 @@ import numpy as np
 
 from mercer.problems.chains import ChainExamples
 from mercer.problems.structured import Index, StructuredProblem, Vector
+from mercer.solvers.contract import Start
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.structured.blocks import Blocks
@@ -40,8 +41,8 @@ class FrankWolfe(Search):
 
     name = NAME
 
-    def __init__(self, problem: StructuredProblem, tol: float, monitor: Monitor, seed: int) -> None:
-        super().__init__(problem, tol, monitor)
+    def __init__(self, problem: StructuredProblem, tol: float, start: Start, monitor: Monitor, seed: int) -> None:
+        super().__init__(problem, tol, start, monitor)
         examples = problem.examples
         self.blocks = ChainBlocks(problem, examples) if isinstance(examples, ChainExamples) else Blocks(problem)
         self.random = np.random.default_rng(seed)

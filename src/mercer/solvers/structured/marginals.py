@@ -11,25 +11,23 @@ Meshi 2016, who call it a conditional gradient that does not depend on a decompo
 An example is visited with one product of its rows of K with all coefficients, and several steps are made from that.
 """
 
-import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.errors import InvalidInput
 from mercer.problems.forests import Tree, sweep
 from mercer.problems.markov_networks import Marginals, MarkovNetworks, mean_score, part_of
-from mercer.solvers.contract import Acceptance, require, variables_of
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers.contract import Acceptance, Limits, Start
+from mercer.solvers.iteration import Iteration, solved
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.intp]
+Labels = Index
 
-NAME = "marginals"
 STEPS = 30  # at most, for one example in one visit
 FINER = 0.1  # a visit ends when the part of the example in the gap is this share of what it was
 # Between two looks at all examples the solver visits those that have more than this share of the mean gap.
@@ -45,59 +43,50 @@ def accepts(problem: Any) -> Acceptance:
     return Acceptance(True, f"{problem.n} examples with {problem.N} nodes")
 
 
-def solve(
-    problem: MarkovNetworks,
-    *,
-    tol: float = 1e-3,
-    start: Array | Solution | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    seed: int = 0,
-) -> Solution:
+def solve(problem: MarkovNetworks, *, tol: float = 1e-3, seed: int = 0, **limits: Unpack[Limits]) -> Solution:
     """Solve to a relative gap of `tol`; `max_iter` bounds the number of passes (-1: no bound).
 
     The coefficients (N, k) are those of the expansion, the tables (P, k, k) of the edges are the multiplier "tables".
     """
-    require(accepts(problem), NAME, tol=tol)
-    listener = listening(monitor)
-    with listener:
-        return _Search(problem, variables_of(start, listener), seed).run(tol, listener, max_iter)
+    return solved(_Search, problem, accepts(problem), tol=tol, seed=seed, **limits)
 
 
-class _Search:
+class _Search(Iteration):
     """The state of a solve: marginals, coefficients c (N, k), and tables W (P, k, k)."""
 
-    def __init__(self, problem: MarkovNetworks, start: Array | None, seed: int) -> None:
-        self.problem, self.random, self.began = problem, np.random.default_rng(seed), time.perf_counter()
-        self.m = problem.right() if start is None else _unpacked(problem, start)
-        self.passes = 0
+    name = "marginals"
 
-    def run(self, tol: float, monitor: Monitor, max_iter: int) -> Solution:
+    def __init__(self, problem: MarkovNetworks, tol: float, start: Start, monitor: Monitor, seed: int) -> None:
+        super().__init__(problem, tol, start, monitor)
+        self.random = np.random.default_rng(seed)
+        self.m = problem.right() if self.initial is None else _unpacked(problem, self.initial)
+
+    def run(self, limit: int) -> Stopped:
         """Passes until the gap is closed."""
         smallest, unchanged = np.inf, 0
         while True:
             self.c, self.W = self.problem.coefficients(self.m), self.problem.tables(self.m)
             certificate, parts = self.problem.certificate(self.m)
-            keep_on = monitor.watch(self.passes, certificate.primal, certificate.dual, snapshot=self._snapshot)
+            keep_on = self.tell(certificate.primal, certificate.dual)
             unchanged = 0 if certificate.gap < smallest else unchanged + 1
             smallest = min(smallest, certificate.gap)
-            if certificate.converged(tol):
-                return self._solution("converged")
+            if certificate.converged(self.tol):
+                return "converged"
             if not keep_on:
-                return self._solution(monitor.stopped or "interrupted")
+                return self.halted()
             if unchanged > PATIENCE:
-                return self._solution("stalled")
-            if self.passes == max_iter:
-                return self._solution("iterations")
-            self._passes(parts, monitor, PASSES if max_iter < 0 else min(PASSES, max_iter - self.passes))
+                return "stalled"
+            if self.iterations >= limit:
+                return "iterations"
+            self._passes(parts, min(PASSES, limit - self.iterations))
 
-    def _passes(self, parts: Array, monitor: Monitor, count: int) -> None:
+    def _passes(self, parts: Array, count: int) -> None:
         """Passes over the examples that have most of the gap; `parts` (n,) is kept up to date."""
         for _ in range(count):
             for i in self.random.permutation(np.flatnonzero(parts > SHARE * parts.mean())):
                 parts[i] = self._visit(int(i))
-            self.passes += 1
-            if not monitor.go_on():
+            self.iterations += 1
+            if not self.monitor.go_on():
                 return
 
     def _visit(self, i: int) -> float:
@@ -113,21 +102,12 @@ class _Search:
         self.c[a:b] = C * ((1.0 - problem.losses[a:b]) - own.nodes)
         return float(part)
 
-    def _snapshot(self) -> Solution:
-        return self._solution("interrupted")
-
-    def _solution(self, stopped: Stopped) -> Solution:
+    def solution(self, stopped: Stopped) -> Solution:
+        """The present point with its certificate."""
         certificate, _ = self.problem.certificate(self.m)
-        found = Solution.certified(
-            certificate,
-            self.problem.coefficients(self.m),
-            np.concatenate([part.ravel() for part in self.m]),
-            solver=NAME,
-            iterations=self.passes,
-            stopped=stopped,
-            seconds=time.perf_counter() - self.began,
-        )
-        return replace(found, multipliers={"tables": self.problem.tables(self.m)})
+        with_tables = replace(certificate, multipliers={"tables": self.problem.tables(self.m)})
+        variables = np.concatenate([part.ravel() for part in self.m])
+        return self.certified(stopped, with_tables, self.problem.coefficients(self.m), variables)
 
 
 def _unpacked(problem: MarkovNetworks, variables: Array) -> Marginals:

@@ -14,6 +14,7 @@ from typing import Unpack
 import numpy as np
 
 from mercer.problems.structured import Plane, StructuredProblem, Vector
+from mercer.solvers.contract import Start
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.structured.plane_steps import Planes
@@ -40,8 +41,8 @@ class NSlack(Search):
 
     name = NAME
 
-    def __init__(self, problem: StructuredProblem, tol: float, monitor: Monitor) -> None:
-        super().__init__(problem, tol, monitor)
+    def __init__(self, problem: StructuredProblem, tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, tol, start, monitor)
         self.planes = Planes(problem.costs, problem.size)
 
     def run(self, limit: int) -> Stopped:

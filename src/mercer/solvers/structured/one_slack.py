@@ -17,6 +17,7 @@ from typing import Unpack
 import numpy as np
 
 from mercer.problems.structured import StructuredProblem, Sum, Vector
+from mercer.solvers.contract import Start
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.quadratic.pair_steps import minimise_pairs
 from mercer.solvers.solution import Solution, Stopped
@@ -41,8 +42,8 @@ class OneSlack(Search):
 
     name = NAME
 
-    def __init__(self, problem: StructuredProblem, tol: float, monitor: Monitor) -> None:
-        super().__init__(problem, tol, monitor)
+    def __init__(self, problem: StructuredProblem, tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, tol, start, monitor)
         self.V, self.l = np.zeros((1, problem.size)), np.zeros(1)
         self.products, self.a, self.idle = np.zeros((1, 1)), np.ones(1), np.zeros(1, dtype=np.intp)
 

@@ -15,8 +15,8 @@ import time
 import numpy as np
 
 from mercer.errors import InvalidInput
-from mercer.problems.structured import StructuredProblem, Vector
-from mercer.solvers.contract import require, variables_of
+from mercer.problems.structured import StructuredProblem
+from mercer.solvers.contract import Start, require, variables_of
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.solution import Record, Solution, Stopped
 from mercer.solvers.structured.additive import add_pass
@@ -30,7 +30,7 @@ NAME = "averaged structured perceptron"
 def solve(
     problem: StructuredProblem,
     *,
-    start: Solution | Vector | None = None,
+    start: Start = None,
     monitor: Monitor | None = None,
     max_iter: int = 10,
     seed: int = 0,

@@ -12,13 +12,11 @@ the label of some best labelling (Hammer, Hansen and Simeone 1984: roof duality)
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
+from mercer.arrays import Array
 from mercer.errors import MercerError
 from mercer.problems.networks import Inferred, Network
-
-Array = NDArray[np.float64]
 
 
 def local_polytope(given: Network) -> tuple[sp.csr_array, Array]:

@@ -16,13 +16,12 @@ messages of the later ones.  A fixed point is not always the optimum of the rela
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer.arrays import Array, Index
 from mercer.compiled import loop
 from mercer.problems.networks import Inferred, Network
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.intp]
+Labels = Index
 
 SWEEPS = 200  # back and forth
 STALLED = 1e-7  # a bound that improves by less than this share in a sweep is not worth another
@@ -59,16 +58,9 @@ def neighbourhoods(given: Network) -> tuple[Labels, Labels]:
 
 @loop
 def sweep(
-    unary: Array,
-    pairwise: Array,
-    edges: Labels,
-    tables: Labels,
-    around: Labels,
-    starts: Labels,
-    messages: Array,
-    labels: Labels,
-    backward: bool,
-) -> float:
+    unary: Array, pairwise: Array, edges: Labels, tables: Labels, around: Labels, starts: Labels, messages: Array,
+    labels: Labels, backward: bool,
+) -> float:  # fmt: skip
     """One sweep in the order of the nodes or back; `messages` (E, 2, k) to the first and second end of each edge."""
     T, k = unary.shape
     bound = 0.0

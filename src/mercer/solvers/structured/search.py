@@ -8,16 +8,19 @@ difference is the certificate.
 """
 
 import time
-from collections.abc import Callable
-from typing import Any, TypedDict
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
 from mercer.problems.structured import StructuredProblem, Vector
-from mercer.solvers.contract import Acceptance, require, step_limit
-from mercer.solvers.monitor import Monitor, listening
+from mercer.solvers import contract, iteration
+from mercer.solvers.contract import Acceptance, Start
+from mercer.solvers.iteration import Iteration
+from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Record, Solution, Stopped
 
 SAME = 1e-9  # relative difference of fingerprints that rounding explains
@@ -32,19 +35,17 @@ def accepts(problem: Any) -> Acceptance:
     return Acceptance(False, f"{type(problem).__name__} is not a structured problem")
 
 
-class Search:
+class Search(Iteration):
     """One solve: what is known of the optimum, and what was spent on it."""
 
-    name = ""
+    problem: StructuredProblem
 
-    def __init__(self, problem: StructuredProblem, tol: float, monitor: Monitor) -> None:
-        require(accepts(problem), self.name, tol=tol)
-        self.problem, self.tol, self.monitor = problem, tol, monitor
-        self.began = self.reported = time.perf_counter()
+    def __init__(self, problem: StructuredProblem, tol: float, start: Start, monitor: Monitor) -> None:
+        super().__init__(problem, tol, start, monitor)
         self.w = np.zeros(problem.size)  # of the best primal value so far
         self.bounds = np.full(problem.n, np.inf)  # on H_i at that w
         self.primal, self.dual = np.inf, 0.0  # alpha_i all on the zero plane is feasible
-        self.iterations = self.waited = 0
+        self.waited = 0
         self.lowest = np.inf  # gap from which progress is counted
         self.history: list[Record] = []
 
@@ -94,69 +95,46 @@ class Search:
             return "iterations"
         return None if self.report() else self.halted()
 
-    def halted(self) -> Stopped:
-        """Why the monitor ended the solve."""
-        return self.monitor.stopped or "interrupted"
-
     def report(self) -> bool:
         """Tell the monitor, a few times a second or, with callbacks, always, and when it ends; whether to go on."""
         if not self.monitor.due(self.reported) and self.monitor.go_on():
             return True
         self.reported = time.perf_counter()
-        record = self._record()
-        self.history.append(record)
-        return self.monitor.watch(
-            self.iterations, self.primal, self.dual, snapshot=lambda: self.solution("interrupted"), **record.facts
-        )
+        self.history.append(self._record())
+        return self.tell(self.primal, self.dual)
 
     def _record(self) -> Record:
         found, seconds = self.certificate(), time.perf_counter() - self.began
         return Record(self.iterations, seconds, found.primal, found.dual, found.gap, self.facts())
 
-    def facts(self) -> dict[str, Any]:
-        """What a solver has to tell of its work besides."""
-        return {}
-
     def solution(self, stopped: Stopped) -> Solution:
         """The best point with its certificate."""
-        found = self.certificate()
-        last = self._record()
-        return Solution.certified(
-            found,
-            self.w.copy(),
-            np.concatenate((self.problem.fingerprint(), self.state())),
-            solver=self.name,
-            iterations=self.iterations,
-            stopped=stopped,
-            seconds=time.perf_counter() - self.began,
-            history=(*self.history, last),
-            details=last.facts,
-        )
+        variables = np.concatenate((self.problem.fingerprint(), self.state()))
+        found = self.certified(stopped, self.certificate(), self.w.copy(), variables, **self.facts())
+        return replace(found, history=(*self.history, self._record()))
 
-    def last_word(self, solution: Solution) -> Solution:
-        """The solution, of which monitors with callbacks hear."""
+    def solve(self, max_iter: int) -> Solution:
+        """Take up the start, iterate to the end, and tell monitors with callbacks of it."""
+        self._begin()
+        solution = super().solve(max_iter)
         if self.monitor.has_callbacks and self.monitor.stopped is None:
             last = solution.history[-1]
             self.monitor.watch(last.iteration, last.primal, last.dual, snapshot=lambda: solution, **last.facts)
         return solution
 
-    def run(self, limit: int) -> Stopped:
-        """Iterations until convergence, the limit or an interruption."""
-        raise NotImplementedError
-
     # Where a solve goes on -----------------------------------------------------------------------------------------
 
+    @abstractmethod
     def state(self) -> Vector:
         """All that `resume` needs, as one vector."""
-        raise NotImplementedError
 
+    @abstractmethod
     def resume(self, state: Vector) -> None:
         """Go on from what `state` has given; a ValueError where it does not fit."""
-        raise NotImplementedError
 
-    def begin_from(self, start: Solution | Vector | None) -> None:
+    def _begin(self) -> None:
         """Take up an earlier solution of this solver, or a checkpoint of the monitor; nothing where there is none."""
-        start = self.monitor.resume() if start is None else start
+        start = self.given
         if start is None:
             return
         if isinstance(start, Solution) and start.solver != self.name:
@@ -172,30 +150,15 @@ class Search:
             raise InvalidInput(f"start does not fit this problem: {error}") from None
 
 
-class Limits(TypedDict, total=False):
+class Limits(contract.Limits, total=False):
     """What `solve` of the solvers of structured problems takes besides its own parameters: defaults of `solved`."""
 
     tol: float
-    start: Solution | Vector | None
-    monitor: Monitor | None
-    max_iter: int
 
 
-def solved(
-    method: Callable[..., Search],
-    problem: StructuredProblem,
-    *,
-    tol: float = 1e-2,
-    start: Solution | Vector | None = None,
-    monitor: Monitor | None = None,
-    max_iter: int = -1,
-    **options: Any,
-) -> Solution:
-    """A solve by one method: take up the start, iterate to a relative gap of `tol`, and tell of the end."""
-    with listening(monitor) as listener:
-        search = method(problem, tol, listener, **options)
-        search.begin_from(start)
-        return search.last_word(search.solution(search.run(step_limit(max_iter))))
+def solved(method: type[Search], problem: StructuredProblem, *, tol: float = 1e-2, **options: Any) -> Solution:
+    """A solve by one method to a relative gap of `tol`."""
+    return iteration.solved(method, problem, accepts(problem), tol=tol, **options)
 
 
 def _same_data(problem: StructuredProblem, variables: Vector) -> bool:

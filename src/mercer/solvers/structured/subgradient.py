@@ -15,6 +15,7 @@ from typing import Unpack
 import numpy as np
 
 from mercer.problems.structured import StructuredProblem, Vector
+from mercer.solvers.contract import Start
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.structured.additive import add_pass
@@ -38,8 +39,8 @@ class Subgradient(Search):
 
     name = NAME
 
-    def __init__(self, problem: StructuredProblem, tol: float, monitor: Monitor, seed: int) -> None:
-        super().__init__(problem, tol, monitor)
+    def __init__(self, problem: StructuredProblem, tol: float, start: Start, monitor: Monitor, seed: int) -> None:
+        super().__init__(problem, tol, start, monitor)
         self.G, self.total, self.passes = np.zeros(problem.size), 0.0, 0
         self.best = np.zeros(problem.size), 0.0
         self.random = np.random.default_rng(seed)
