@@ -94,7 +94,7 @@ def test_a_first_fit_compiles_few_functions(first_fits: list[dict[str, Any]]) ->
 
 def test_a_loop_that_runs_over_the_same_types_is_compiled_once(first_fits: list[dict[str, Any]]) -> None:
     compiled = first_fits[0]["compiled"]
-    for name in ("gram.rows.fill_row", "quadratic.pair_steps._refresh", "quadratic.pair_steps._layer"):
+    for name in ("gram.rows.fill_row", "quadratic.pair_steps.refresh", "quadratic.pair_steps.layer_at"):
         assert sum(found.endswith(name) for found in compiled) == 1
 
 

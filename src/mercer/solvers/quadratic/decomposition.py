@@ -255,7 +255,6 @@ class GroupSums:
     def tightened(self, tol: float, least: float) -> float:
         """`tol` in units of the margin: c'Kc over the sum of the sizes of the variables, without any error."""
         self._complete()
-        self._complete()
         size = float(np.abs(self.s).sum())
         margin = float(self.coefficients() @ self.F) / size if size > 0.0 else 1.0
         self.tol = max(least, tol * min(1.0, margin))
