@@ -100,7 +100,9 @@ def test_a_loop_that_runs_over_the_same_types_is_compiled_once(first_fits: list[
 
 def test_the_next_process_compiles_nothing_and_answers_the_same(first_fits: list[dict[str, Any]]) -> None:
     assert first_fits[1]["compiled"] == []
-    assert first_fits[1]["objective"] == first_fits[0]["objective"]
+    # The compiler may inline in the process that compiles what a process that loads finds in a function of its own, and
+    # order a sum in another way: kernel values then differ in their last bit, and the optimum by rounding.
+    assert first_fits[1]["objective"] == pytest.approx(first_fits[0]["objective"], rel=1e-12)
 
 
 def test_a_fit_by_code_compiled_before_loads_only_what_it_needs(first_fits: list[dict[str, Any]]) -> None:
