@@ -102,3 +102,15 @@ def test_whether_a_team_is_slow_or_fast_changes_no_bit(worth, monkeypatch):
     assert alone[0] == taken
     np.testing.assert_array_equal(s, t)
     np.testing.assert_array_equal(F, H)
+
+
+def test_a_team_whose_steps_gain_nothing_but_rounding_ends(monkeypatch):
+    monkeypatch.setenv("MERCER_NUM_THREADS", "2")
+    for name, value in {"FEWEST": 100, "WORTH": 1e9, "STRETCHES": 1, "LONGEST_BURST": 2000}.items():
+        monkeypatch.setattr(pair_steps_together, name, value)
+    n = 300
+    K, program, s = program_of(1, 1, n, seed=6)
+    most = 2_000_000
+    done, violation = Crew().minimise(K, np.ones(n), np.zeros(n), s, tuple(program), 1, 0.0, most)
+    assert 0.0 < violation < 1e-6
+    assert done < most

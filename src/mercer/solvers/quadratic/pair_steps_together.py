@@ -39,6 +39,9 @@ WORTH = 0.9
 SHORT = 1e-3
 # After a team that was too slow some calls do without one: twice as many each time, up to these.
 LONGEST_REST = 32
+# Bursts are too short to tell slow progress from rounding.  After so many stretches of steps, over which
+# `mercer.solvers.quadratic.pair_steps` can tell, one is taken alone.
+STRETCHES = 10
 # Steps on numbers of points that differ by no more than this share take about as long.
 SIMILAR = 0.1
 
@@ -164,7 +167,17 @@ class Crew:
             if steps < min(most, ALONE) or violation <= tol:
                 return steps, violation
         offsets, curvature = np.empty((2, groups, n)), np.empty(n, np.float32)
+        stretch = 10 * n + 10_001
+        looked = steps
         while steps < most:
+            if steps - looked > STRETCHES * stretch:
+                asked = min(stretch, most - steps)
+                done, violation = alone(asked)
+                steps += done
+                looked = steps
+                if done < asked:
+                    break
+                continue
             began, asked = time.perf_counter(), min(burst, most - steps)
             shared = (K, diagonal, F, s, program, offsets, curvature, tol, asked)
             done, violation = Team(members).run(team_steps, 2, *shared)
