@@ -27,8 +27,7 @@ METHODS = (
 
 # One or two numbers that go with given coefficients, or the nearest point of a box: no machine is trained by them.
 BELONGS = {
-    "problems/multinomial.py: best_bias": "the bias of each class, all else given",
-    "problems/cumulative.py: best_thresholds": "the thresholds between ranks, the function given",
+    "problems/few_variables.py: minimiser": "the bias of each class or the thresholds between ranks, all else given",
     "problems/program.py: _onto_rows": "the nearest feasible point",
     "machine/probability.py: fit_sigmoid": "two numbers of Platt's sigmoid",
 }

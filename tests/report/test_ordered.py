@@ -34,7 +34,7 @@ def read(path: Path) -> str:
 def test_the_report_of_ranks(machine: Any, tests: bool, tmp_path: Path) -> None:
     whole = make_pipeline(StandardScaler(), machine).fit(X[TRAIN], GRADES[RANK[TRAIN]])
     held = (X[~TRAIN], GRADES[RANK[~TRAIN]]) if tests else (None, None)
-    text = read(write_report(tmp_path / "r.html", whole, X[TRAIN], GRADES[RANK[TRAIN]], *held, time_limit=3.0))
+    text = read(write_report(tmp_path / "r.html", whole, X[TRAIN], GRADES[RANK[TRAIN]], *held, time_limit=300.0))
     for title in ("Rank confusion", "Utility and boundaries", "Error by rank", "Convergence", "Learning curve"):
         assert title in text
     assert ("Calibration" in text) == (tests and hasattr(machine, "predict_proba"))
@@ -50,7 +50,7 @@ def test_the_report_of_an_order(groups: Any, tests: bool, tmp_path: Path) -> Non
     machine = RankSVM(C=0.1).fit(X[TRAIN], RANK[TRAIN], groups=inside)
     held = (X[~TRAIN], RANK[~TRAIN]) if tests else (None, None)
     place = write_report(
-        tmp_path / "r.html", machine, X[TRAIN], RANK[TRAIN], *held, groups=inside, groups_test=outside, time_limit=3.0
+        tmp_path / "r.html", machine, X[TRAIN], RANK[TRAIN], *held, groups=inside, groups_test=outside, time_limit=300.0
     )
     text = read(place)
     assert "Utility by relevance" in text

@@ -14,6 +14,7 @@ itself where every rank occurs.  Given f, the q - 1 thresholds are found by Newt
 the least over theta is the Schur complement  H_ff - H_ft H_tt^-1 H_tf.
 """
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -22,14 +23,14 @@ from scipy.special import log_expit, log_ndtr
 
 from mercer import dense
 from mercer.arrays import Vector
+from mercer.problems.few_variables import Look, minimiser
 from mercer.problems.latent import LatentPoint, LatentProblem, checked_codes, checked_weights, refuse_missing_ranks
 from mercer.problems.program import GramLike
 
 Link = Literal["logit", "probit", "cloglog"]
 
-STEPS = 200
 DOUBLINGS = 60
-ACCURACY = 1e-13
+FLATTEST = 1e-14  # share of its trace that the second derivative in the thresholds has at least
 LARGEST = 700.0  # exp of more overflows
 ROOT = 0.5 * np.log(2.0 * np.pi)
 
@@ -100,15 +101,25 @@ class Cumulative(LatentProblem):
             value = -float(self.w @ log_share(self.link, *self._ends(f, theta)))
         return value if np.isfinite(value) else float("inf")
 
-    def _derivatives(self, f: Vector, theta: Vector) -> tuple[Vector, Vector, NDArray[np.float64]]:
-        """Slopes of -ln pi in the two ends (n,), times the weights, and the second derivatives (n, 3): bb, aa, ab."""
+    def _look(self, f: Vector, theta: Vector) -> Look:
+        """The losses as a function of the thresholds.
+
+        Kept are the slopes of -ln pi in the two ends (n,), times the weights, and the second derivatives (n, 3): bb,
+        aa, ab.  The value is infinite where thresholds are out of order.
+        """
+        if not (np.diff(theta) > 0.0).all():
+            return Look(np.inf, np.full(self.q - 1, np.nan), np.eye(self.q - 1))
         a, b = self._ends(f, theta)
-        share = log_share(self.link, a, b)
-        high, low = np.exp(log_density(self.link, b) - share), np.exp(log_density(self.link, a) - share)
+        with np.errstate(over="ignore"):
+            share = log_share(self.link, a, b)
+            value = -float(self.w @ share)
+            high, low = np.exp(log_density(self.link, b) - share), np.exp(log_density(self.link, a) - share)
         bb = high * high - high * bend(self.link, b)
         aa = low * low + low * bend(self.link, a)
-        second = np.column_stack((np.maximum(bb, 0.0), np.maximum(aa, 0.0), -high * low))
-        return -self.w * high, self.w * low, self.w[:, None] * second
+        second = self.w[:, None] * np.column_stack((np.maximum(bb, 0.0), np.maximum(aa, 0.0), -high * low))
+        high, low = -self.w * high, self.w * low
+        value = value if np.isfinite(value) else np.inf
+        return Look(value, self._in_thresholds(high, low), self._threshold_matrix(second), (high, low, second))
 
     def _in_thresholds(self, above: Vector, below: Vector) -> Vector:
         """Sums (q - 1,) of what points have at their upper and at their lower threshold."""
@@ -116,15 +127,16 @@ class Cumulative(LatentProblem):
         return np.asarray(upper + np.bincount(self.ranks, weights=below, minlength=self.q)[1:])
 
     def _threshold_matrix(self, second: NDArray[np.float64]) -> NDArray[np.float64]:
-        """H_tt (q - 1, q - 1), of which neighbours alone are not zero."""
+        """H_tt (q - 1, q - 1), of which neighbours alone are not zero, made regular."""
         H = np.diag(self._in_thresholds(second[:, 0], second[:, 1]))
+        H += (FLATTEST * np.trace(H) + np.finfo(np.float64).tiny) * np.eye(self.q - 1)
         cross = np.bincount(self.ranks, weights=second[:, 2], minlength=self.q)[1 : self.q - 1]
         place = np.arange(self.q - 2)
         H[place, place + 1] = H[place + 1, place] = cross
         return H
 
-    def best_thresholds(self, f: Vector) -> Vector:
-        """The thresholds (q - 1,) that minimise the losses at f (n,)."""
+    def best_thresholds(self, f: Vector) -> tuple[Vector, Look]:
+        """The thresholds (q - 1,) that minimise the losses at f (n,), and the look at them."""
         theta = self._last
         if theta is None or not np.isfinite(self.losses(f, theta)):
             shares = np.cumsum(self.counts)[:-1] / self.counts.sum()
@@ -134,43 +146,24 @@ class Cumulative(LatentProblem):
                 if np.isfinite(self.losses(f, theta)):
                     break
                 theta, spread = theta * 0.5 + spread * np.linspace(-1.0, 1.0, self.q + 1)[1:-1], 2.0 * spread
-        value = self.losses(f, theta)
-        for _ in range(STEPS if np.isfinite(value) else 0):
-            high, low, second = self._derivatives(f, theta)
-            slope = self._in_thresholds(high, low)
-            if np.abs(slope).max() <= ACCURACY * self.w.sum():
-                break
-            H = self._threshold_matrix(second)
-            step = -dense.least_squares(H + 1e-14 * np.trace(H) * np.eye(self.q - 1), slope)
-            rate = 1.0
-            while rate > 1e-10:
-                ahead = self.losses(f, theta + rate * step)
-                if ahead <= value + 1e-4 * rate * float(slope @ step) or rate * np.abs(step).max() < 1e-12:
-                    break
-                rate *= 0.5
-            if not ahead < value:
-                break
-            theta, value = theta + rate * step, ahead
+        theta, found = minimiser(partial(self._look, f), theta, float(self.w.sum()))
         self._last = theta
-        return theta
+        return theta, found
 
     def at(self, f: Vector, width: float) -> LatentPoint:
         """The losses at latent values f (n,), at their best thresholds."""
-        theta = self.best_thresholds(f)
-        high, low, second = self._derivatives(f, theta)
+        theta, found = self.best_thresholds(f)
+        high, low, second = found.kept
         bb, aa, ab = second.T
-        H = self._threshold_matrix(second)
-        H += 1e-14 * np.trace(H) * np.eye(self.q - 1)
         own = bb + aa + 2.0 * ab
 
         def curvature(v: Vector) -> Vector:
             mixed = self._in_thresholds((bb + ab) * v, (aa + ab) * v)
-            moved = np.concatenate(([0.0], dense.least_squares(H, mixed), [0.0]))
+            moved = np.concatenate(([0.0], dense.solve_square(found.curvature, mixed), [0.0]))
             return np.asarray(own * v - (bb + ab) * moved[self.ranks + 1] - (aa + ab) * moved[self.ranks])
 
-        loss = self.losses(f, theta)
-        return LatentPoint(loss, loss, -(high + low), 0.0, curvature, theta)
+        return LatentPoint(found.value, found.value, -(high + low), 0.0, curvature, theta)
 
     def value(self, f: Vector, width: float) -> float:
         """The losses at f (n,), at their best thresholds."""
-        return self.losses(f, self.best_thresholds(f))
+        return self.best_thresholds(f)[1].value

@@ -19,16 +19,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer import dense
 from mercer.arrays import Array
 from mercer.errors import InvalidInput
 from mercer.problems.certificate import Certificate
+from mercer.problems.few_variables import Look, minimiser
 from mercer.problems.multiclass import ClassProblem
 from mercer.problems.program import GramLike
 from mercer.problems.statement import Bias
 
-BIAS_STEPS = 100
-BIAS_ACCURACY = 1e-13
+FLATTEST = 1e-14  # share of the costs that the second derivative in the bias has at least
 BIAS_REACHED = 1e-9  # share of the costs that the coefficients of a dual point may sum to
 
 
@@ -85,26 +84,23 @@ class MultinomialLogistic(ClassProblem):
 
     def best_bias(self, f: Array, start: Array) -> Array:
         """The free bias (k,), of sum zero, that minimises the losses at f (n, k): Newton's method from `start`."""
-        b = start - start.mean()
-        value = float(self.box @ self.losses(f + b))
-        scale = float(self.box.sum())
-        for _ in range(BIAS_STEPS):
-            p = softmax(f + b)
-            slope = self.stationary(f + b).sum(axis=0)
-            if np.abs(slope).max() <= BIAS_ACCURACY * scale:
-                break
-            H = np.diag(self.box @ p) - (p * self.box[:, None]).T @ p
-            step = dense.least_squares(H + 1e-14 * scale * np.eye(self.k), slope)
-            step -= step.mean()
-            rate = 1.0
-            while rate > 1e-10:
-                ahead = float(self.box @ self.losses(f + b + rate * step))
-                if ahead <= value - 1e-4 * rate * float(slope @ step) or rate * np.abs(step).max() < 1e-12:
-                    break
-                rate *= 0.5
-            b = b + rate * step
-            value = ahead
-        return np.asarray(b)
+        scale, points = float(self.box.sum()), np.arange(self.n)
+        own = np.bincount(self.y, weights=self.box, minlength=self.k)
+        # The losses do not see a multiple of ones, for which `level` makes the second derivative regular.
+        level = np.full((self.k, self.k), scale / self.k**2) + FLATTEST * scale * np.eye(self.k)
+
+        def look(b: Array) -> Look:
+            g = f + b
+            top = g.max(axis=1)
+            p = np.exp(g - top[:, None])
+            total = p.sum(axis=1)
+            p /= total[:, None]
+            costs = self.box @ p
+            value = float(self.box @ (np.log(total) + top - g[points, self.y]))
+            return Look(value, costs - own, np.diag(costs) - (p * self.box[:, None]).T @ p + level)
+
+        b, _ = minimiser(look, start - start.mean(), scale)
+        return np.asarray(b - b.mean())
 
     def certificate(self, c: Array, f0: Array | None = None, bias: ArrayLike | None = None) -> Certificate:
         """Primal at c (n, k), dual at the coefficients its outputs ask for; one product with K, two without `f0`."""

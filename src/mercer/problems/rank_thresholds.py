@@ -14,13 +14,13 @@ second derivative of the least over b is, with k_i the curvature of point i at a
     diag(sum of k) - sum over thresholds of  k k' / (1'k).
 """
 
-from bisect import bisect_left, bisect_right
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.arrays import Index, Vector
+from mercer.compiled import loop
 from mercer.problems.latent import (
     HingeName,
     LatentPoint,
@@ -35,6 +35,43 @@ from mercer.problems.program import GramLike
 Constraints = Literal["explicit", "implicit"]
 
 BALANCED = 1e-12  # slopes of thresholds that are this share of their weights are zero
+
+
+@loop
+def _slope(values: Any, signs: Any, weights: Any, width: float, b: float) -> Any:
+    """sum_t w_t s_t min(max(1 - s_t (v_t - b), 0), width), which increases with b."""
+    total = 0.0
+    for t in range(values.shape[0]):
+        total += weights[t] * signs[t] * min(max(1.0 - signs[t] * (values[t] - b), 0.0), width)
+    return total
+
+
+@loop
+def _zero_of_slope(values: Any, signs: Any, weights: Any, width: float, corners: Any, allowed: float) -> Any:
+    """The b at which the slope is zero, found between two of its `corners`, which come in order.
+
+    Where it is `allowed` at most between several of them, the middle is taken.
+    """
+    m = corners.shape[0]
+    low, high = 0, m  # the corners before low have slopes below -allowed, those from high on do not
+    while low < high:
+        middle = (low + high) // 2
+        if _slope(values, signs, weights, width, corners[middle]) < -allowed:
+            low = middle + 1
+        else:
+            high = middle
+    first, high = low, m
+    while low < high:
+        middle = (low + high) // 2
+        if _slope(values, signs, weights, width, corners[middle]) <= allowed:
+            low = middle + 1
+        else:
+            high = middle
+    if first < low:
+        return 0.5 * (corners[first] + corners[low - 1])
+    a, b = corners[max(first - 1, 0)], corners[min(first, m - 1)]
+    below, above = _slope(values, signs, weights, width, a), _slope(values, signs, weights, width, b)
+    return a if above == below else a - below * (b - a) / (above - below)
 
 
 class RankThresholds(LatentProblem):
@@ -62,6 +99,7 @@ class RankThresholds(LatentProblem):
         self.members: list[Index] = [
             np.flatnonzero(near[:, j]) if self.ordered else np.arange(self.n) for j in range(self.q - 1)
         ]
+        self.signs: list[Vector] = [np.where(self.ranks[own] > j, 1.0, -1.0) for j, own in enumerate(self.members)]
 
     def _blocks(self, f: Vector, piece: Piece) -> list[tuple[int, int, float]]:
         """Thresholds first..last - 1 with their common value; neighbours in the wrong order are pooled."""
@@ -76,27 +114,18 @@ class RankThresholds(LatentProblem):
 
     def _terms(self, first: int, last: int) -> tuple[Index, Vector]:
         """Points (p,) of thresholds first..last - 1, one entry for each, and their signs s."""
-        points = np.concatenate([self.members[j] for j in range(first, last)])
-        signs = [np.where(self.ranks[self.members[j]] > j, 1.0, -1.0) for j in range(first, last)]
-        return points, np.concatenate(signs)
+        if last == first + 1:
+            return self.members[first], self.signs[first]
+        return np.concatenate(self.members[first:last]), np.concatenate(self.signs[first:last])
 
     def _best(self, f: Vector, first: int, last: int, piece: Piece) -> float:
         """The common value of some thresholds that minimises their losses; the middle of those where there are many."""
         points, s = self._terms(first, last)
         w, values = self.w[points], f[points]
-        ends = (0.0,) if np.isinf(piece.width) else (0.0, piece.width)
-        corners = np.unique(np.concatenate([values - s * (1.0 - end) for end in ends]))
-        allowed = BALANCED * float(w.sum())
-
-        def slope(b: float) -> float:
-            return float((w * s) @ piece.slope(1.0 - s * (values - b)))
-
-        low, high = bisect_left(corners, -allowed, key=slope), bisect_right(corners, allowed, key=slope)
-        if low < high:  # the losses are flat between these corners
-            return 0.5 * float(corners[low] + corners[high - 1])
-        a, b = float(corners[max(low - 1, 0)]), float(corners[min(low, len(corners) - 1)])
-        below, above = slope(a), slope(b)
-        return a if above == below else a - below * (b - a) / (above - below)
+        corners = [values - s] if np.isinf(piece.width) else [values - s, values - s * (1.0 - piece.width)]
+        # The slope of the piece without its factor has the same zero.
+        allowed = BALANCED * float(w.sum()) / piece.curvature
+        return float(_zero_of_slope(values, s, w, piece.width, np.sort(np.concatenate(corners)), allowed))
 
     def at(self, f: Vector, width: float) -> LatentPoint:
         """The losses at latent values f (n,), at their best thresholds."""
