@@ -17,11 +17,12 @@ define install
 	done; exit 1
 endef
 
-.PHONY: help test lint types check demo bench bench-smoke studies studies-smoke docs clean
+.PHONY: help test checks lint types check demo bench bench-smoke studies studies-smoke docs clean
 
 help:
 	@echo "make demo           the main job on bundled data"
 	@echo "make test           lint, types and tests"
+	@echo "make checks         scikit-learn's checks with the whole grids of tuned machines"
 	@echo "make lint | types   one of them alone"
 	@echo "make bench          all benchmarks against the peers that are installed (make peers installs them)"
 	@echo "make bench-smoke    the same on tiny data, to see that they run"
@@ -56,6 +57,9 @@ types: $(VENV)/.installed-dev
 
 test: lint types
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --durations 15
+
+checks: $(VENV)/.installed-dev
+	MERCER_WHOLE_GRIDS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/test_estimator_checks.py
 
 demo: $(VENV)/.installed
 	$(BIN)/mercer demo
