@@ -55,6 +55,8 @@ VALUES_PER_SLICE = 60_000_000
 VALUES_OF_A_STEP = 80  # what a step takes beside its row: five million steps on 4 points took 2.2 seconds
 SHORTEST_SLICE, LONGEST_SLICE = 1000, 10_000_000
 ROUNDS_BETWEEN_SCALES = 8  # of checks of the gap that look for a better multiple of the function too
+# A report that took long is followed by a silence of so many times as long, unless somebody asked to hear of every round.
+QUIET = 10
 # After so many passes in float64 that did not suffice the kernel values are kept in float64 too.
 REFINEMENTS = 6
 
@@ -375,9 +377,11 @@ class Search:
         """Tell the monitor, at most a few times a second unless it has callbacks; whether to go on."""
         if not self.monitor.due(self.reported):
             return self.monitor.go_on()
-        self.reported = time.perf_counter()
+        began = time.perf_counter()
         record = self._record(self.strategy.certificate())
         self.history.append(record)
+        ended = time.perf_counter()
+        self.reported = ended + QUIET * (ended - began)
         return self.monitor.watch(
             record.iteration,
             record.primal,

@@ -415,7 +415,6 @@ class GroupSums:
 
     def certificate(self, aim: float | None = None, uncertainty: Uncertainty | None = None) -> Certificate:
         """That of the problem."""
-        self._complete()
         return self.problem.certificate(self.s.ravel(), self._f0(), aim=aim, uncertainty=uncertainty)
 
     def predicted(self, steps: int, dtype: Any) -> Uncertainty:
@@ -449,12 +448,18 @@ class GroupSums:
         return self.s.ravel().copy()
 
     def _f0(self) -> Array:
-        """K c without the constant of a penalised bias."""
-        return self.F - self.constant * float(self.s.sum()) if self.constant else self.F
+        """K c without the constant of a penalised bias, at all points.
+
+        Nothing changes by it: somebody who asks at a time of his own must not change what comes out in the end.
+        """
+        F = self.F
+        if self.focus is not None:
+            F = F.copy()
+            self.focus.add_missed(F, self.constant)
+        return F - self.constant * float(self.s.sum()) if self.constant else F
 
     def expansion(self) -> Array:
         """K c (n,) at the training points."""
-        self._complete()
         return self._f0().copy()
 
     def facts(self) -> dict[str, Any]:

@@ -77,6 +77,15 @@ class Active:
 
     def complete(self, F: Array, constant: float) -> int:
         """Add to F (n,) what the others have missed; the number of kernel values that took."""
+        values = self.add_missed(F, constant)
+        layer: Active | None = self
+        while layer is not None:
+            layer.missed[:] = 0.0
+            layer = layer.outer
+        return values
+
+    def add_missed(self, F: Array, constant: float) -> int:
+        """The same, for outputs F (n,) that are only looked at: what was missed remains to be made good."""
         changed, values = np.flatnonzero(self.missed), 0
         if changed.size:
             change = self.missed[changed]
@@ -87,8 +96,7 @@ class Active:
             product = gram.columns_dot(columns, change) + constant * float(change.sum())
             F[among[others]] += product[others]
             values = among.size * changed.size
-            self.missed[:] = 0.0
-        return values + (0 if self.outer is None else self.outer.complete(F, constant))
+        return values + (0 if self.outer is None else self.outer.add_missed(F, constant))
 
 
 def can_shrink(gram: Any, n: int) -> bool:
