@@ -55,7 +55,7 @@ VALUES_PER_SLICE = 60_000_000
 VALUES_OF_A_STEP = 80  # what a step takes beside its row: five million steps on 4 points took 2.2 seconds
 SHORTEST_SLICE, LONGEST_SLICE = 1000, 10_000_000
 ROUNDS_BETWEEN_SCALES = 8  # of checks of the gap that look for a better multiple of the function too
-# A report that took long is followed by a silence of so many times as long, unless somebody asked to hear of every round.
+# A report is followed by a silence of so many times what it took, unless somebody asked to hear of every round.
 QUIET = 10
 # After so many passes in float64 that did not suffice the kernel values are kept in float64 too.
 REFINEMENTS = 6
