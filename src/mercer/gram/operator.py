@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
+from mercer import threads
 from mercer.errors import InvalidInput
 from mercer.gram import cost
 from mercer.gram.engine import Engine
 from mercer.gram.points import AnyIndex, Index, Points, check_index, length, pieces
 from mercer.gram.rows import RowsOnDemand
+from mercer.gram.tile_loops import SQUARE, write_transposed
 
 
 class GramOperator(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
@@ -165,6 +167,14 @@ class GramOperator(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
         if out.size:
             self._fill(chosen_rows, chosen_columns, out)
         return out
+
+    def transposed_block(self, rows: AnyIndex, columns: AnyIndex, out: NDArray[Any]) -> None:
+        """Write (K[rows][:, columns])' to `out`: many rows of few columns, for who wants the columns as rows.
+
+        All threads share the rows, and few sparse columns are laid out in little time.
+        """
+        values = self.block(rows, columns)
+        threads.run(write_transposed, [(values[a:b], out[:, a:b]) for a, b in threads.split(len(values), step=SQUARE)])
 
     def rows(self, index: AnyIndex) -> NDArray[Any]:
         """K[index], shape (len(index), m)."""

@@ -4,6 +4,8 @@ from typing import Any
 
 from mercer.compiled import loop
 
+SQUARE = 16
+
 
 @loop
 def put(values: Any, out: Any) -> None:
@@ -25,9 +27,9 @@ def weighted_sum(row: Any, weights: Any) -> Any:
 def write_transposed(tile: Any, out: Any) -> None:
     """Write tile' to `out` in small squares, so that both sides stay in cache."""
     rows, columns = tile.shape
-    for r0 in range(0, rows, 16):
-        r1 = min(rows, r0 + 16)
-        for c0 in range(0, columns, 16):
-            for c in range(c0, min(columns, c0 + 16)):
+    for r0 in range(0, rows, SQUARE):
+        r1 = min(rows, r0 + SQUARE)
+        for c0 in range(0, columns, SQUARE):
+            for c in range(c0, min(columns, c0 + SQUARE)):
                 for r in range(r0, r1):
                     out[c, r] = tile[r, c]

@@ -55,8 +55,7 @@ class BlockRows:
         used, n = int(place.max(initial=-1)) + 1, K.shape[1]
         rows = K[used : used + len(chosen)]
         where = np.where(chosen < middle, first + chosen, second - middle + chosen)
-        # As columns: all points are split over the threads, and few sparse columns are laid out in little time.
-        rows[:, :middle] = self.gram.block(slice(first, first + middle), where).T
+        self.gram.transposed_block(slice(first, first + middle), where, rows[:, :middle])
         if middle < n:
-            rows[:, middle:] = self.gram.block(slice(second, second + n - middle), where).T
+            self.gram.transposed_block(slice(second, second + n - middle), where, rows[:, middle:])
         place[chosen] = np.arange(used, used + len(chosen))
