@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config, environment
+from numba.core import config, environment, types
 from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
@@ -163,10 +163,11 @@ greater = _extremum(">")
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
 def borrowed(typingctx: Any, array: Any) -> Any:
-    """The same array for a loop that does not keep it: whoever called the loop keeps it alive.
+    """The same array for a loop that does not keep it: its owner keeps it alive, a loop's own until it is `given_back`.
 
     Every slice of an array that is owned is counted, and given back, by an instruction that locks a line of the cache;
-    where several threads slice the same array they wait for each other.
+    where several threads slice the same array they wait for each other, and in steps on a few hundred points a third
+    of the time went there.
     """
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -176,6 +177,16 @@ def borrowed(typingctx: Any, array: Any) -> Any:
         return view._getvalue()
 
     return array(array), code
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
+def given_back(typingctx: Any, array: Any) -> Any:
+    """The end of a loan: an array that a loop made itself lives at least until here."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.get_dummy_value()
+
+    return types.void(array), code
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped

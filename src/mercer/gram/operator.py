@@ -18,7 +18,10 @@ from mercer.gram import cost
 from mercer.gram.engine import Engine
 from mercer.gram.points import AnyIndex, Index, Points, check_index, length, pieces
 from mercer.gram.rows import RowsOnDemand
-from mercer.gram.tile_loops import SQUARE, write_transposed
+from mercer.gram.tile_loops import write_transposed
+
+# Columns of a few rows that are worth a thread of their own.
+STRETCH = 512
 
 
 class GramOperator(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
@@ -168,13 +171,22 @@ class GramOperator(LinearOperator):  # type: ignore[misc]  # SciPy is untyped
             self._fill(chosen_rows, chosen_columns, out)
         return out
 
-    def transposed_block(self, rows: AnyIndex, columns: AnyIndex, out: NDArray[Any]) -> None:
-        """Write (K[rows][:, columns])' to `out`: many rows of few columns, for who wants the columns as rows.
+    def stretch_of_rows(self, index: NDArray[np.intp], stretch: slice, out: NDArray[Any]) -> None:
+        """Write K[index][:, stretch] of a symmetric operator to `out`: few rows, cut to a long stretch of columns.
 
-        All threads share the rows, and few sparse columns are laid out in little time.
+        All threads share the stretch.  Few sparse points are laid out in little time as columns, so that their rows are
+        computed across; dense ones are multiplied as they are.
         """
-        values = self.block(rows, columns)
-        threads.run(write_transposed, [(values[a:b], out[:, a:b]) for a, b in threads.split(len(values), step=SQUARE)])
+        parts = threads.split(length(stretch), step=STRETCH)
+        if self.engine.compressed:
+            across = self.block(stretch, index)
+            threads.run(write_transposed, [(across[a:b], out[:, a:b]) for a, b in parts])
+            return
+
+        def fill(a: int, b: int) -> None:
+            out[:, a:b] = self.block(index, slice(stretch.start + a, stretch.start + b))
+
+        threads.run(fill, parts)
 
     def rows(self, index: AnyIndex) -> NDArray[Any]:
         """K[index], shape (len(index), m)."""

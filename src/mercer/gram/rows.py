@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer import threads
-from mercer.compiled import loop
+from mercer.compiled import borrowed, loop
 from mercer.gram.tiles import Tiles, worth_densifying
 from mercer.gram.transform import CODES, LINEAR, transform_row
 
@@ -42,7 +42,7 @@ class PointColumns(NamedTuple):
 @loop
 def fill_row(columns: Any, k: int, first: int, middle: int, second: int, row: Any) -> None:
     """Kernel values of local point k with all local points, into row (n,)."""
-    U, a = columns.points, columns.half_norms
+    U, a, row = borrowed(columns.points), borrowed(columns.half_norms), borrowed(row)
     n = row.shape[0]
     own = first + k if k < middle else second + k - middle
     row[:] = 0

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.compiled import greater, lesser, loop
+from mercer.compiled import borrowed, given_back, greater, lesser, loop
 from mercer.gram import fill_all, fill_row
 from mercer.solvers.quadratic.analytic_step import TINY, least_curvature, pair_move, single_length
 
@@ -81,7 +81,22 @@ def _highest_gain(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level
 
 
 @loop
-def steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any) -> Any:
+def _gains(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any, flat: Any, out: Any) -> Any:
+    """The gains that `_highest_gain` compares, into out (n,), and the largest of them."""
+    zero = np.float32(0.0)
+    two = np.float32(2.0)
+    highest = np.float32(-1.0)
+    for k in range(F.shape[0]):
+        rise = greater(np.float32(F[k] + offset[k] - level), zero)
+        eta = greater(own + curvature[k] - two * np.float32(row[k]), flat)
+        gain = rise * rise / eta
+        out[k] = gain
+        highest = greater(highest, gain)
+    return highest
+
+
+@loop
+def steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any, gains: Any) -> Any:
     """Largest gain, its position, and the largest G_j - level, over a stretch of points.
 
     `row` holds K between the chosen point and these points, `curvature` their K_kk + r_k, `own` that of the chosen one.
@@ -101,16 +116,12 @@ def steepest(F: Any, offset: Any, row: Any, curvature: Any, own: Any, level: Any
         if gain > best:
             best = gain
             start = left
-    position = start
-    value = np.float32(-1.0)
-    for k in range(start, min(n, start + CHUNK)):
-        rise = max(np.float32(F[k] + offset[k] - level), np.float32(0.0))
-        eta = max(own + curvature[k] - np.float32(2.0) * np.float32(row[k]), flat)
-        gain = rise * rise / eta
-        if gain > value:
-            value = gain
-            position = k
-    return best, position, widest
+    stop = min(n, start + CHUNK)
+    top = _gains(F[start:stop], offset[start:stop], row[start:stop], curvature[start:stop], own, level, flat, gains)
+    for k in range(stop - start):
+        if gains[k] >= top:
+            return best, start + k, widest
+    return best, start, widest
 
 
 @loop
@@ -205,6 +216,7 @@ def pair_steps(
     is None is known when this is compiled: the steps on a stored matrix hold no code that computes rows.
     """
     first, middle, second = stretches
+    K, F = borrowed(K), borrowed(F)
     linear, ridge, lower, upper, group = program
     n = s.shape[1]
     # Points up to `cut` lie in a row from `left` on, the others from `right` on; a row made here is one stretch.
@@ -214,9 +226,9 @@ def pair_steps(
         left, cut, right = 0, n, n
         for k in range(n):
             used = max(used, place[k] + 1)
-    rise = np.empty((groups, n))
-    fall = np.empty((groups, n))
-    curvature = np.empty(n, np.float32)
+    offsets, bends, room = np.empty((2, groups, n)), np.empty(n, np.float32), np.empty(CHUNK, np.float32)
+    rise, fall = borrowed(offsets[0]), borrowed(offsets[1])
+    curvature, gains = borrowed(bends), borrowed(room)
     for k in range(n):
         refresh(program, s, rise, fall, k)
         curvature[k] = diagonal[k] + ridge[0, k]
@@ -249,10 +261,10 @@ def pair_steps(
             own = curvature[at]
             down = fall[h]
             near = row[left : left + cut]
-            gain, partner, widest = steepest(F[:cut], down[:cut], near, curvature[:cut], own, lowest)
+            gain, partner, widest = steepest(F[:cut], down[:cut], near, curvature[:cut], own, lowest, gains)
             if n > cut:
                 beyond = row[right : right + n - cut]
-                other_gain, other, wide = steepest(F[cut:], down[cut:], beyond, curvature[cut:], own, lowest)
+                other_gain, other, wide = steepest(F[cut:], down[cut:], beyond, curvature[cut:], own, lowest, gains)
                 if other_gain > gain:
                     gain, partner = other_gain, cut + other
                 widest = max(widest, wide)
@@ -286,6 +298,9 @@ def pair_steps(
             if gained - gained_before <= NOISE * gained:
                 break
             gained_before = gained
+    given_back(offsets)
+    given_back(bends)
+    given_back(room)
     return steps, max(violation, 0.0)
 
 

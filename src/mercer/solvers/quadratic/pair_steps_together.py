@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer import threads
 from mercer.arrays import Array
-from mercer.compiled import borrowed, loop
+from mercer.compiled import borrowed, given_back, loop
 from mercer.solvers.quadratic.analytic_step import pair_move
 from mercer.solvers.quadratic.pair_steps import (
     CHUNK,
@@ -68,7 +68,9 @@ def team_steps(
         curvature[k] = diagonal[k] + ridge[0, k]
     # Everybody keeps account of all variables: a step needs those of two points, whoever they belong to.
     own = s if me == 0 else s.copy()
-    found, gains = records[0], records[1]
+    found, best = records[0], records[1]
+    room = np.empty(CHUNK, np.float32)
+    gains = borrowed(room)
     steps = 0
     epoch = 0
     stretch = 10 * n + 10_000
@@ -94,23 +96,23 @@ def team_steps(
                 if found[other, 1] < lowest:
                     lowest, at, base = found[other, 1], np.int64(found[other, 2]), found[other, 3]
             if lowest > 0.5 * NEVER:
-                gains[me, 1] = -1.0
+                best[me, 1] = -1.0
                 meet(records, 1, me, epoch)
                 continue
             curve = np.float32(diagonal[at] + ridge[0, at])
-            gain, partner, widest = steepest(part, fall[h][a:b], K[at][a:b], curvature[a:b], curve, lowest)
+            gain, partner, widest = steepest(part, fall[h][a:b], K[at][a:b], curvature[a:b], curve, lowest, gains)
             partner += a
-            gains[me, 1], gains[me, 2], gains[me, 3] = gain, partner, widest
-            gains[me, 4], gains[me, 5] = F[partner], fall[h, partner]
+            best[me, 1], best[me, 2], best[me, 3] = gain, partner, widest
+            best[me, 4], best[me, 5] = F[partner], fall[h, partner]
             meet(records, 1, me, epoch)
             gain = np.float32(-2.0)
             widest = -NEVER
             value = down = 0.0
             for other in range(members):
-                widest = max(widest, gains[other, 3])
-                if gains[other, 1] > gain:
-                    gain, partner = np.float32(gains[other, 1]), np.int64(gains[other, 2])
-                    value, down = gains[other, 4], gains[other, 5]
+                widest = max(widest, best[other, 3])
+                if best[other, 1] > gain:
+                    gain, partner = np.float32(best[other, 1]), np.int64(best[other, 2])
+                    value, down = best[other, 4], best[other, 5]
             if widest > violation:
                 violation = widest
                 i, j, g, level, lift, drop, height = at, partner, h, lowest, base, down, value
@@ -135,6 +137,7 @@ def team_steps(
             if gained - gained_before <= NOISE * gained:
                 break
             gained_before = gained
+    given_back(room)
     return steps, max(violation, 0.0)
 
 

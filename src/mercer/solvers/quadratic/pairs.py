@@ -86,11 +86,28 @@ class Values(NamedTuple):
         return cls(minimise_on_growing_rows, rows, rows.gram.diagonal().astype(np.float64), rows.gram.dtype)
 
 
-class PairSolution(NamedTuple):
-    """One machine: signed coefficients of its points (n,), certificate, steps, violation, K c, C_i and k_ii (n,).
+class Effects(NamedTuple):
+    """What errors of F = K c do to a machine, where those of point i are up to `unit` size sqrt(k_ii).
 
-    `weights` are what errors of K c cost it; see `_weights`.
+    At the points whose F was exact for other coefficients, size^2 = sum_j (s_j - origin_j)^2 k_jj with those as origin;
+    at the others it is `whole`, with an origin of zero.  `free` is the sum of box_i sqrt(k_ii) over the `inside` points
+    strictly inside their bounds, `norm` that of |s_i| sqrt(k_ii) over the `support`, `crossing` the most that the
+    errors of points at a bound can add to the gap by taking them across the margin; `total` and `largest` of |s_i|.
     """
+
+    size: float
+    whole: float
+    free: float
+    norm: float
+    crossing: float
+    total: float
+    largest: float
+    inside: int
+    support: int
+
+
+class PairSolution(NamedTuple):
+    """One machine: signed coefficients of its points (n,), certificate, steps, violation, K c, C_i and k_ii (n,)."""
 
     coefficients: Vector
     certificate: Certificate
@@ -99,7 +116,7 @@ class PairSolution(NamedTuple):
     values: Vector
     box: Vector
     diagonal: Vector
-    weights: tuple[float, float, float, float, float]
+    effects: Effects
 
     @property
     def free(self) -> NDArray[np.bool_]:
@@ -191,47 +208,42 @@ def _at_scale(F: Any, y: Any, box: Any, s: Any, t: float) -> tuple[float, float,
 
 
 @loop
-def _weights(
+def _effects(
     F: Any, y: Any, box: Any, s: Any, origin: Any, sharp: Any, diagonal: Any, bias: float, unit: float
-) -> tuple[float, float, float, float, float]:
-    """What errors of F cost, where those of point i are up to `unit` size sqrt(k_ii).
-
-    At the points marked `sharp` F was exact for the coefficients `origin`, and size^2 = sum_j (s_j - origin_j)^2 k_jj;
-    at the others it is the same for an origin of zero.  Returns both sizes; the sums of box_i sqrt(k_ii) over points
-    strictly inside their bounds and of |s_i| sqrt(k_ii) over all; and the most that the errors of points at a bound can
-    add to the gap by taking them across the margin.
-    """
-    n = F.shape[0]
-    size = 0.0
-    whole = 0.0
-    for k in range(n):
+) -> Effects:
+    """What errors of F do; at the points marked `sharp` F was exact for the coefficients `origin`."""
+    size = whole = 0.0
+    for k in range(F.shape[0]):
         moved = s[k] - origin[k]
         size += moved * moved * diagonal[k]
         whole += s[k] * s[k] * diagonal[k]
     size, whole = np.sqrt(size), np.sqrt(whole)
-    free = 0.0
-    norm = 0.0
-    crossing = 0.0
-    for k in range(n):
-        root = np.sqrt(max(0.0, diagonal[k]))
-        norm += abs(s[k]) * root
-        if 0.0 < abs(s[k]) < box[k]:
+    free = norm = crossing = total = largest = 0.0
+    inside = support = 0
+    for k in range(F.shape[0]):
+        root, amount = np.sqrt(max(0.0, diagonal[k])), abs(s[k])
+        norm += amount * root
+        total += amount
+        largest = max(largest, amount)
+        support += amount > 0.0
+        if 0.0 < amount < box[k]:
             free += box[k] * root
+            inside += 1
         else:
             reach = unit * (size if sharp[k] else whole) * root
             crossing += box[k] * max(0.0, reach - abs(1.0 - y[k] * (F[k] + bias)))
-    return size, whole, free, norm, crossing
+    return Effects(size, whole, free, norm, crossing, total, largest, inside, support)
 
 
 @loop
 def _judged(
     F: Any, y: Any, box: Any, s: Any, origin: Any, sharp: Any, diagonal: Any, unit: float
-) -> tuple[float, float, float, tuple[float, float, float, float, float]]:
-    """Primal value and gap of the best multiple, the bias of the function itself, and what errors of F cost."""
+) -> tuple[float, float, float, Effects]:
+    """Primal value and gap of the best multiple, the bias of the function itself, and what errors of F do."""
     primal, gap, bias, slope = _at_scale(F, y, box, s, 1.0)
     if gap > SCALED_FROM * max(abs(primal), abs(primal - gap)):
         primal, gap = _best_multiple(F, y, box, s, primal, gap, slope)
-    return primal, gap, bias, _weights(F, y, box, s, origin, sharp, diagonal, bias, unit)
+    return primal, gap, bias, _effects(F, y, box, s, origin, sharp, diagonal, bias, unit)
 
 
 _lowest_of_model = loop(lowest_of_model)
@@ -298,9 +310,9 @@ def _machine(
             values.source, stretches, diagonal, F, s[None], program, 1, tol, most - steps
         )
         steps += taken
-        primal, gap, bias, weights = _judged(F, y, box, s, origin, sharp, diagonal, ROUNDING * eps)
+        primal, gap, bias, effects = _judged(F, y, box, s, origin, sharp, diagonal, ROUNDING * eps)
         certificate = Certificate(primal, primal - gap, gap, bias)
-        machine = PairSolution(s, certificate, steps, violation, F, box, diagonal, weights)
+        machine = PairSolution(s, certificate, steps, violation, F, box, diagonal, effects)
         if exact is None or values.dtype == np.float64 or not left or steps >= most:
             return machine
         if _doubt(machine, EXPECTED * eps, EXPECTED_MEAN * eps, values.dtype, tol) is not None:
@@ -308,7 +320,7 @@ def _machine(
         left -= 1
         origin = s.copy()
         # Where errors cannot take a point without coefficient across the margin its output need not be known better.
-        near = np.abs(1.0 - y * (F + bias)) <= 2.0 * ROUNDING * eps * weights[1] * np.sqrt(diagonal)
+        near = np.abs(1.0 - y * (F + bias)) <= 2.0 * ROUNDING * eps * effects.whole * np.sqrt(diagonal)
         sharp = (s != 0.0) | near
         F[sharp] = exact(pair, s, np.flatnonzero(sharp))
 
@@ -316,7 +328,7 @@ def _machine(
 def _errors(
     machines: Sequence[PairSolution | None], stretches: Sequence[Stretches], exact: Exact, dtype: Any
 ) -> tuple[float, float]:
-    """The errors of K c, and their mean with sign, in the units of `_weights` and beside those of rounding.
+    """The errors of K c, and their mean with sign, in the units of `Effects` and beside those of rounding.
 
     `exact` computes K c of a machine again in float64.  The values of all machines came about in one way, so that a
     sample of a few serves all.  In float64 what rounding lets one expect is enough.
@@ -330,15 +342,15 @@ def _errors(
     errors, energies = map(np.concatenate, zip(*shares))
     free = support = 0
     for machine in filter(None, machines):
-        free += int(np.count_nonzero(machine.free))
-        support += int(np.count_nonzero(machine.coefficients))
+        free += machine.effects.inside
+        support += machine.effects.support
     return mean_bound(errors, free), mean_bound(energies, support)
 
 
 def _sampled_errors(
     machine: PairSolution | None, exact: Callable[[Vector, Index], Vector], random: np.random.Generator
 ) -> tuple[Vector, Vector]:
-    """Two samples, in the units of `_weights`, whose means are what the errors e of K c cost the machine:
+    """Two samples, in the units of `Effects`, whose means are what the errors e of K c cost the machine:
 
         sum_i C_i |e_i|  over the free points    in units of size times the sum of C_i sqrt(k_ii) over them
         sum_i s_i e_i    over the support        in units of size times the sum of |s_i| sqrt(k_ii)
@@ -346,7 +358,7 @@ def _sampled_errors(
     The errors of a point depend on its coefficient: the mean of s_i e_i is not that of e_i.
     """
     assert machine is not None
-    s, (size, _, free, norm, _) = machine.coefficients, machine.weights
+    s, effects = machine.coefficients, machine.effects
     inside, support = np.flatnonzero(machine.free), np.flatnonzero(s)
     own = random.choice(inside, min(inside.size, SAMPLED_POINTS), replace=False)
     other = random.choice(support, min(support.size, SAMPLED_POINTS), replace=False)
@@ -354,16 +366,15 @@ def _sampled_errors(
     wrong = exact(s, points) - machine.values[points]
     errors = inside.size * machine.box[own] * np.abs(wrong[: own.size])
     energies = support.size * s[other] * wrong[own.size :]
-    return errors / (size * free or 1.0), energies / (size * norm or 1.0)  # without a unit there are no costs either
+    free, norm = effects.size * effects.free, effects.size * effects.norm
+    return errors / (free or 1.0), energies / (norm or 1.0)  # without a unit there are no costs either
 
 
 def _doubt(machine: PairSolution, level: float, mean: float, dtype: Any, tol: float) -> tuple[float, float] | None:
     """The largest gap and error of s'Ks / 2 that errors of `level` and signed `mean` allow; None where that is much."""
-    size, whole, free, norm, crossing = machine.weights
-    moved = np.abs(machine.coefficients)
-    total = float(moved.sum())
+    size, whole, free, norm, crossing, total, largest, _, _ = machine.effects
     # Every step rounds what it adds to the sums in float64.
-    step = float(moved.max(initial=0.0)) * norm / total if total > 0.0 else 0.0
+    step = largest * norm / total if total > 0.0 else 0.0
     rounded = MEAN_ROUNDING * DOUBLE * (whole + step * math.sqrt(machine.steps))
     point = level * size + rounded
     found = machine.certificate

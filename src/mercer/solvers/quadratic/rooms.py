@@ -55,7 +55,7 @@ class BlockRows:
         used, n = int(place.max(initial=-1)) + 1, K.shape[1]
         rows = K[used : used + len(chosen)]
         where = np.where(chosen < middle, first + chosen, second - middle + chosen)
-        self.gram.transposed_block(slice(first, first + middle), where, rows[:, :middle])
+        self.gram.stretch_of_rows(where, slice(first, first + middle), rows[:, :middle])
         if middle < n:
-            self.gram.transposed_block(slice(second, second + n - middle), where, rows[:, middle:])
+            self.gram.stretch_of_rows(where, slice(second, second + n - middle), rows[:, middle:])
         place[chosen] = np.arange(used, used + len(chosen))
