@@ -1,4 +1,4 @@
-"""Compiled loops run where their machine code cannot be kept."""
+"""Compiled loops run where their machine code cannot be kept, and never run code that was kept for something else."""
 
 import os
 import subprocess
@@ -50,3 +50,44 @@ def test_a_full_disk_for_compiled_code_is_a_warning(tmp_path: Path) -> None:
     assert said.startswith("['NotSaved']")
     assert "make room, or name another folder in NUMBA_CACHE_DIR" in said
     assert not list(cache.rglob("*.nbc"))
+
+
+FIRST = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import firsts
+print(firsts.first(np.arange(3, 6, dtype=sys.argv[2])))
+"""
+FIRSTS = """
+from mercer.compiled import loop
+
+@loop
+def first(x):
+    return x[0]
+"""
+
+
+def first_of(folder: Path, kind: str) -> str:
+    """What a new process finds to be the first of 3, 4, 5 as this kind of numbers."""
+    return subprocess.run(
+        [sys.executable, "-c", FIRST, str(folder), kind],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True, text=True, timeout=300, check=True,
+    ).stdout.strip()  # fmt: skip
+
+
+def test_code_kept_for_other_types_or_another_source_is_not_run(tmp_path: Path) -> None:
+    source = tmp_path / "firsts.py"
+    source.write_text(FIRSTS)
+    assert (first_of(tmp_path, "f8"), first_of(tmp_path, "i8")) == ("3.0", "3")
+    one, other = sorted((tmp_path / "cache").rglob("*.nbc"))
+    before = one.read_bytes(), other.read_bytes()
+    one.write_bytes(before[1])
+    other.write_bytes(before[0])
+    assert (first_of(tmp_path, "f8"), first_of(tmp_path, "i8")) == ("3.0", "3")
+    source.write_text(FIRSTS.replace("x[0]", "x[2]"))
+    assert (first_of(tmp_path, "f8"), first_of(tmp_path, "i8")) == ("5.0", "5")
+    one.write_bytes(one.read_bytes()[:1000])
+    assert (first_of(tmp_path, "f8"), first_of(tmp_path, "i8")) == ("5.0", "5")
+    assert {one, other} == set((tmp_path / "cache").rglob("*.nbc"))

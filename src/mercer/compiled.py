@@ -3,16 +3,20 @@
 All loops are serial and release the interpreter lock; `mercer.threads` runs them side by side.  Numba's own thread
 pool is not used because it may not be entered from two Python threads at once.
 
-Machine code is kept on disk.  Where the package lies in a folder that cannot be written, Numba falls back to the
-user's cache folder; where that cannot be written either, the code goes to a private temporary folder and lasts as
-long as the process.  A disk that is full when the code is to be kept is a warning, not the end of the call.
+Machine code is kept on disk, that of each signature in a file of its own (`KeptCode`).  Where the package lies in a
+folder that cannot be written, Numba falls back to the user's cache folder; where that cannot be written either, the
+code goes to a private temporary folder and lasts as long as the process.  A disk that is full when the code is to be
+kept is a warning, not the end of the call.
 """
 
 import atexit
+import hashlib
 import os
+import pickle
 import shutil
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
@@ -22,6 +26,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import config, environment, types
 from numba.core.runtime import rtsys
+from numba.core.serialize import dumps
 from numba.extending import intrinsic
 
 from mercer.errors import NotSaved
@@ -78,9 +83,56 @@ def _environment(module: str, constants: list[Any], name: str) -> Any:
     return found
 
 
+class KeptCode:
+    """Machine code of one function on disk: a file for the types of its arguments and the processor it is made for.
+
+    Numba counts these files, and keeps the counts in an index beside them.  Processes that compile at the same time
+    may give the same number to code for other types, and run each other's; code of a source that has changed stands
+    behind a new index until it is overwritten.  Here the name of a file follows from what it is for, and the file says
+    whose code it holds.
+    """
+
+    def __init__(self, folder: str, name: str, source: Any) -> None:
+        self.folder, self.name, self.source = Path(folder), name, (numba.__version__, source)
+
+    def _path(self, key: Any) -> Path:
+        signature, machine, _ = key
+        digest = hashlib.sha256(f"{signature} {machine}".encode()).hexdigest()
+        return self.folder / f"{self.name}.{digest[:16]}.nbc"
+
+    def load(self, key: Any) -> Any:
+        """What was saved for this key, None where nothing was, or for another source, code or release of Numba."""
+        try:
+            with self._path(key).open("rb") as stream:
+                if pickle.load(stream) != self.source:
+                    return None
+                owner, data = pickle.load(stream)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return None
+        return data if owner == key else None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write the file whole, or not at all."""
+        path = self._path(key)
+        content = pickle.dumps(self.source) + dumps((key, data))
+        fresh = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}")
+        try:
+            fresh.write_bytes(content)
+            fresh.replace(path)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
+
+    def flush(self) -> None:
+        """Forget what is kept, which compiling anew overwrites."""
+        for path in self.folder.glob(f"{self.name}.*.nbc"):
+            path.unlink(missing_ok=True)
+
+
 def _kept_where_possible(dispatcher: Any) -> Any:
     """The same compiled function; where its machine code cannot be kept on disk it is compiled in every process."""
     store = dispatcher._cache
+    store._cache_file = KeptCode(store.cache_path, store._impl.filename_base, store._impl.locator.get_source_stamp())
     save = store.save_overload
 
     def attempt(signature: Any, compiled: Any) -> None:

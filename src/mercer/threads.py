@@ -202,9 +202,7 @@ class _FreeThreads:
             self.changed.notify()
 
 
-def _in_lane(
-    function: Callable[..., T], arguments: tuple[Any, ...], free: _FreeThreads, lane: int, share: int
-) -> T:
+def _in_lane(function: Callable[..., T], arguments: tuple[Any, ...], free: _FreeThreads, lane: int, share: int) -> T:
     """Run a task that may use `share` threads."""
     _here.inside, _here.most, _here.lane = share == 1, share, lane
     try:
