@@ -11,7 +11,7 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.linear import block_conjugate_gradient, cholesky, conjugate_gradient
 from mercer.solvers.linear.block_conjugate_gradient import revealing_qr
 
-from .linear_system_cases import make, points
+from .linear_system_cases import dense_answer, make, points
 
 
 @settings(max_examples=20, deadline=None)
@@ -85,3 +85,16 @@ def test_revealing_qr_rebuilds_the_matrix_and_drops_noise():
     assert Q.shape == (30, 2)
     np.testing.assert_allclose(Q @ S, A, atol=1e-12)
     np.testing.assert_allclose(Q.T @ Q, np.eye(2), atol=1e-14)
+
+
+@pytest.mark.parametrize("solver", [conjugate_gradient, block_conjugate_gradient])
+def test_weights_that_count_repeated_rows_cost_no_more_steps_than_the_rows(solver):
+    rng = np.random.default_rng(5)
+    X, Y = points(n=80, k=2)
+    times = rng.integers(1, 40, size=80)
+    counted = LeastSquares(Gram(Gaussian(1.0), X), Y, C=3.0, weights=times.astype(float))
+    repeated = LeastSquares(Gram(Gaussian(1.0), np.repeat(X, times, axis=0)), np.repeat(Y, times, axis=0), C=3.0)
+    one, other = (solver.solve(problem, tol=1e-10) for problem in (counted, repeated))
+    assert one.iterations <= other.iterations + 1
+    c, _ = dense_answer(counted)
+    np.testing.assert_allclose(one.coefficients, c, rtol=1e-3, atol=1e-4 * np.abs(c).max())

@@ -11,6 +11,9 @@ The QR is rank revealing.  Where a column of Q - HPW depends on the others to wo
 dropped (*deflation*): s falls by one, C (s, m) keeps mapping to all m columns, and no column is lost, parallel or
 Krylov-dependent targets included.  In exact arithmetic the error of each column in the norm of H is at every step at
 most that of its own conjugate gradients.
+
+With weights on the points it runs on S H S X = S T, Z = S X, where S makes the ridge the same for all points: weights
+that count repeated rows then cost no more steps than the repeated rows themselves.
 """
 
 from typing import Unpack
@@ -62,8 +65,9 @@ class _Block(Descent):
 
     def restart(self) -> None:
         """Factor the residual; columns are first brought to unit length, lest a short one look dependent."""
-        norms = np.linalg.norm(self.R, axis=0)
-        self.Q, C = revealing_qr(self.R / np.where(norms > 0, norms, 1.0), DEPENDENT)
+        R = self.system.balance * self.R
+        norms = np.linalg.norm(R, axis=0)
+        self.Q, C = revealing_qr(R / np.where(norms > 0, norms, 1.0), DEPENDENT)
         self.C = C * norms
         self.P = self.Q.copy()
 
@@ -73,20 +77,21 @@ class _Block(Descent):
 
     def step(self) -> None:
         """One product with the s directions."""
-        HP = self.system.dot(self.P)
+        balance = self.system.balance
+        HP = balance * self.system.dot(balance * self.P)
         curvature = self.P.T @ HP
         factor = dense.cholesky(
             0.5 * (curvature + curvature.T),
             "K + ridge has a negative eigenvalue: lower C or use the saddle or spectral solver",
         )
         W = dense.solve(factor, np.eye(len(curvature)))
-        self.Z += self.P @ (W @ self.C)
+        self.Z += balance * (self.P @ (W @ self.C))
         self.widths.append(self.P.shape[1])
         Q, S = revealing_qr(self.Q - HP @ W, DEPENDENT)
         self.C = S @ self.C
         self.P = Q + self.P @ S.T
         self.Q = Q
-        self.R = Q @ self.C
+        self.R = (Q @ self.C) / balance
 
     def details(self) -> dict[str, Array | Index]:
         """Directions searched in each step."""

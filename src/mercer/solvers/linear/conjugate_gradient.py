@@ -68,7 +68,13 @@ class _Columns(Descent):
     def restart(self) -> None:
         """Search along the (preconditioned) residual."""
         self.live = np.arange(self.Z.shape[1])
-        self.search = ConjugateDirections(self.system.dot, self.R.copy(), self.Z.copy(), self.precondition)
+        # Weights stand in for a preconditioner: those that count repeated rows cost no more steps than the rows.
+        precondition = self.precondition or (None if self.system.uniform else self._balanced)
+        self.search = ConjugateDirections(self.system.dot, self.R.copy(), self.Z.copy(), precondition)
+
+    def _balanced(self, V: Array) -> Array:
+        """V, larger where the ridge is smaller."""
+        return self.system.balance**2 * V
 
     def step(self) -> None:
         """One product with the columns still at work."""

@@ -77,6 +77,12 @@ class LinearSystem:
         """Whether R is a multiple of the identity."""
         return bool(np.all(self.ridge == self.ridge[0]))
 
+    @cached_property
+    def balance(self) -> Array:
+        """S (n, 1), at most 1, such that S R S is a multiple of the identity."""
+        factors: Array = np.sqrt(self.ridge.min(initial=np.inf) / self.ridge)
+        return factors[:, None]
+
     def limit(self, iterations: int | None) -> int:
         """The most iterations of a Krylov method: those asked for, or more than rounding should make necessary."""
         return 10 * self.n + 100 if iterations is None else iterations
