@@ -30,7 +30,7 @@ def gather(matrix: NDArray[Any], rows: Index, columns: Index, out: NDArray[Any])
             out[r] = matrix[i, columns]
         return
     down, across = runs(rows), runs(columns)
-    if down and across:
+    if 0 < len(down) * len(across) <= MOST_RUNS:
         for top, some_rows in down:
             for left, some_columns in across:
                 out[top : top + length(some_rows), left : left + length(some_columns)] = matrix[some_rows, some_columns]

@@ -326,3 +326,23 @@ def test_values_computed_again_in_float64_keep_the_constant_of_a_penalised_bias(
     assert found.dual <= bounds.primal
     assert bounds.dual <= found.primal
     assert bounds.gap <= found.gap
+
+
+def test_a_matrix_that_is_held_is_read_where_it_lies(monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(300, 3)), np.tile([1.0, -1.0], 150)
+    gram = Gram(Gaussian(1.0), X, storage="dense")
+    problem = RegularisedRisk(gram, y, Hinge(), 1.0)
+    before, copied, block = gram.dense(), [], type(gram).block
+
+    def counted(self, rows, columns, out=None):
+        found = block(self, rows, columns, out)
+        copied.append(found.size)
+        return found
+
+    monkeypatch.setattr(type(gram), "block", counted)
+    solution = decomposition.solve(problem, tol=1e-6)
+    assert solution.stopped == "converged"
+    assert max(copied, default=0) < 300 * 300
+    np.testing.assert_array_equal(gram.held_values(), before)
+    exact = interior_point.solve(problem, tol=1e-10)
+    assert solution.primal == pytest.approx(exact.primal, rel=1e-6)

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from mercer import SVC, SVR
+from mercer.errors import BudgetTooSmall
 from mercer.gram import LowRankGram
 from mercer.losses import EpsilonInsensitive, Hinge
 from mercer.problems import RegularisedRisk
 from mercer.solvers.quadratic import interior_point
 from mercer.solvers.quadratic.product_form import ProductForm
-from mercer.solvers.quadratic.thin_barrier import ThinBarrierSystem, ThinMatrix
+from mercer.solvers.quadratic.thin_barrier import ThinBarrierSystem, ThinMatrix, thin_bytes
 
 
 def points(n=300, d=6, seed=0):
@@ -46,14 +47,15 @@ def test_the_product_form_keeps_digits_that_the_woodbury_formula_loses():
     assert np.abs(residual).max() < 1e-3 * np.abs(other).max()
 
 
-def test_blocks_and_subsets_of_a_factor_are_the_matrix(monkeypatch):
+@pytest.mark.parametrize("held", [False, True])
+def test_blocks_and_subsets_of_a_factor_are_the_matrix(held, monkeypatch):
     from mercer.solvers.quadratic import thin_barrier
 
     rng = np.random.default_rng(3)
     F = rng.normal(size=(200, 3))
     K = F @ F.T + 2.0
     monkeypatch.setattr(thin_barrier, "BLOCK_VALUES", 100)
-    thin = ThinMatrix(F, 2.0)
+    thin = ThinMatrix(F, 2.0).wide() if held else ThinMatrix(F, 2.0)
     V = rng.normal(size=(200, 2))
     np.testing.assert_allclose(thin @ V, K @ V, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(thin.diagonal(), np.diagonal(K), rtol=1e-12)
@@ -64,6 +66,22 @@ def test_blocks_and_subsets_of_a_factor_are_the_matrix(monkeypatch):
     np.testing.assert_allclose(
         system.solve(V[:70]), np.linalg.solve(K[np.ix_(some, some)] + 0.5 * np.eye(70), V[:70]), atol=1e-8
     )
+
+
+def test_a_factor_in_single_precision_is_widened_once_where_there_is_room(monkeypatch):
+    X, y = points()
+    problem = RegularisedRisk(LowRankGram.from_factors(X.astype(np.float32)), y, Hinge(), 1.0)
+    widened = []
+    wide = ThinMatrix.wide
+    monkeypatch.setattr(ThinMatrix, "wide", lambda self: widened.append(self.shape) or wide(self))
+    roomy = interior_point.solve(problem, tol=1e-9)
+    assert widened == [(300, 300)]
+    needed = thin_bytes(problem.program(), 6)
+    tight = interior_point.solve(problem, tol=1e-9, memory=needed)
+    assert len(widened) == 1
+    np.testing.assert_allclose(tight.variables, roomy.variables, atol=1e-9)
+    with pytest.raises(BudgetTooSmall):
+        interior_point.solve(problem, tol=1e-9, memory=needed - 1)
 
 
 @pytest.mark.parametrize("bias", ["free", "penalised"])

@@ -354,11 +354,18 @@ class GroupSums:
                 return done, violation
             self.blocks = None
         if self.matrix is None:
-            self.matrix = self._with_constant(np.ascontiguousarray(self.gram.block(None, None)))
+            self.matrix = self._with_constant(self._whole())
             self.kernel_values += self.n * self.n
         rest, diagonal = (self.F, self.s, self._program(), tol, most - done), self.diagonal
         more, violation = self._minimise(self.matrix, diagonal, *rest)
         return done + more, violation
+
+    def _whole(self) -> NDArray[Any]:
+        """The whole matrix: where it is held, that array itself."""
+        held = self.gram.held_values() if isinstance(self.gram, GramOperator) else None
+        if isinstance(held, np.ndarray) and held.flags.c_contiguous:
+            return np.asarray(held)
+        return np.ascontiguousarray(self.gram.block(None, None))
 
     def _solve_on_blocks(self, tol: float, most: int) -> tuple[int, float]:
         """Pair steps on rows that are kept once they are computed; `outgrown` where that takes long."""

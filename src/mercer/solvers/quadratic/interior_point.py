@@ -111,18 +111,21 @@ def solve(
     began = time.perf_counter()
     task = PlainProgram(problem) if isinstance(problem, QuadraticProgram) else problem
     program, monitor = task.program(), listening(monitor)
-    if _needed(program) > _budget(memory):
+    needed, budget = _needed(program), _budget(memory)
+    if needed > budget:
         raise BudgetTooSmall(
-            f"interior point needs {show(_needed(program))} for n = {program.n} and may take "
-            f"{show(_budget(memory))}: use the decomposition solver"
+            f"interior point needs {show(needed)} for n = {program.n} and may take "
+            f"{show(budget)}: use the decomposition solver"
         )
     with threads.blas_threads(program.n):
+        K = matrix_of(program, spare=budget - needed)
         most = ITERATIONS if max_iter < 0 else max_iter
-        return _follow(task, tol if gap_tol is None else gap_tol, start, monitor, most, eliminate, began)
+        return _follow(task, K, tol if gap_tol is None else gap_tol, start, monitor, most, eliminate, began)
 
 
 def _follow(
     task: Problem,
+    K: Any,
     tol: float,
     start: Array | Solution | None,
     monitor: Monitor,
@@ -132,7 +135,6 @@ def _follow(
 ) -> Solution:
     program = task.program()
     first = starting_variables(program, start, monitor)
-    K: Any = matrix_of(program)
     for s in (np.clip(np.zeros(program.size), program.lower, program.upper), first):
         if s is None or not _meets_sums(program, s):
             continue

@@ -9,9 +9,10 @@ so that a factorisation costs n p^2 + p^3 / 3 operations in place of n^3 / 3, an
 point are reduced to one before, as for the dense matrix.
 
 F is read in blocks of rows, four passes for a step, and may lie on disk: memory is p^2 and a block (Ferris and Munson
-2002).  Near the end D^-1 can span more than the digits there are, and the core is not positive definite any more.  A
-factor in memory then goes to the product form of `mercer.solvers.quadratic.product_form`, which divides by no small
-number; one on disk to the eigenvectors of the core.
+2002).  Where there is room its numbers are turned into float64 once, not in each pass.  Near the end D^-1 can span more
+than the digits there are, and the core is not positive definite any more.  A factor in memory then goes to the product
+form of `mercer.solvers.quadratic.product_form`, which divides by no small number; one on disk to the eigenvectors of
+the core.
 """
 
 from collections.abc import Iterator
@@ -53,6 +54,15 @@ class ThinMatrix:
         """The matrix on some of the points; nothing is copied."""
         return ThinMatrix(self.factor, self.constant, rows if self.rows is None else self.rows[rows])
 
+    @property
+    def wide_bytes(self) -> float:
+        """Bytes of the factor in float64, and of a part of its rows; infinite where it is sparse or lies on disk."""
+        return np.inf if self.on_disk or sp.issparse(self.factor) else 2 * 8.0 * self.shape[0] * self.rank
+
+    def wide(self) -> "ThinMatrix":
+        """The same matrix, whose blocks are parts of one array in float64."""
+        return WideThinMatrix(np.concatenate([block for _, block in self.blocks()]))
+
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """The rows of the factor in float64, with the column of the constant, a block at a time."""
         step = max(64, BLOCK_VALUES // max(1, self.rank))
@@ -89,9 +99,23 @@ class ThinMatrix:
         return out
 
 
-def matrix_of(program: QuadraticProgram) -> Any:
-    """K~ by its thin factor where it has one, else dense (n, n) and shown to be positive semidefinite."""
-    return convex_matrix(program) if thin_rank(program) is None else ThinMatrix(_factor(program), program.constant)
+class WideThinMatrix(ThinMatrix):
+    """F F' by its factor F (n, p), an array in float64; the column of the constant is among the p."""
+
+    def at(self, rows: Index) -> ThinMatrix:
+        """The matrix on some of the points, whose rows are copied once."""
+        return WideThinMatrix(self.factor[rows])
+
+
+def matrix_of(program: QuadraticProgram, spare: float = 0.0) -> Any:
+    """K~ by its thin factor where it has one, else dense (n, n) and shown to be positive semidefinite.
+
+    The factor is held in float64 where `spare` bytes, more than it needs otherwise, are enough for that.
+    """
+    if thin_rank(program) is None:
+        return convex_matrix(program)
+    thin = ThinMatrix(_factor(program), program.constant)
+    return thin.wide() if thin.wide_bytes <= spare else thin
 
 
 def thin_rank(program: QuadraticProgram) -> int | None:
