@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.compiled import greater, lesser, loop
+from mercer.compiled import borrowed, greater, lesser, loop
 
 # The same numbers as in `mercer.problems.multiclass`; compiled code reads them as constants.
 WESTON_WATKINS, CRAMMER_SINGER, LEE_LIN_WAHBA = 0, 1, 2
@@ -218,6 +218,7 @@ def loss_and_gap(code: int, y: int, margin: float, bound: float, f: Any, a: Any)
 def survey(code: int, margin: float, F: Any, a: Any, y: Any, box: Any, first: int, last: int, psi: Any) -> Any:
     """Violations psi of the points first..last, and the sums (loss, gap, c'f) over them; F (n, k) are the outputs."""
     k = F.shape[1]
+    a = borrowed(a)
     f = np.empty(k)
     loss = 0.0
     gap = 0.0
@@ -309,6 +310,7 @@ def minimise_points(
     Everything of length m is kept in the precision of G: adding rows of K to it is nearly all the work.
     """
     k, m = G.shape
+    G, a = borrowed(G), borrowed(a)
     rise, fall = np.empty((k, m), G.dtype), np.empty((k, m), G.dtype)
     up, down, psi = np.empty(m, G.dtype), np.empty(m, G.dtype), np.empty(m, G.dtype)
     shared, row, step = np.zeros(m, G.dtype), np.empty(m, G.dtype), np.empty(k, G.dtype)
