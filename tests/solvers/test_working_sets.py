@@ -46,6 +46,9 @@ class NewtonInABox:
     def violators(self):
         return np.flatnonzero(self.each > 0.1 * self.violation)
 
+    def counterparts(self):
+        return np.empty(0, dtype=np.intp)
+
     def worst(self):
         return np.array([self.each.argmax()])
 

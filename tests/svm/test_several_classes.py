@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn import svm as libsvm
 from sklearn.datasets import make_blobs
 
@@ -17,6 +18,8 @@ from mercer import (
     WestonWatkinsSVC,
 )
 from mercer.errors import Advice
+from mercer.solvers.quadratic.pairs import Values
+from mercer.svm import small_pairs
 
 pytestmark = pytest.mark.filterwarnings("ignore::mercer.errors.Advice")
 X, Y = make_blobs(120, 4, centers=4, cluster_std=4.0, random_state=0)
@@ -108,6 +111,28 @@ def test_several_classes_of_wide_points_are_those_of_libsvm(features, kernel) ->
     new = rng.normal(size=(20, features))
     np.testing.assert_allclose(ours.decision_function(new), theirs.decision_function(new), atol=1e-4)
     assert ours.n_support_.tolist() == theirs.n_support_.tolist()
+
+
+@pytest.mark.parametrize("points_of_a_class", [10, 140])
+def test_pairs_on_one_matrix_are_those_on_rows_of_their_own(points_of_a_class, monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(12), points_of_a_class)
+    words = sp.random(len(y), 900, density=0.05, random_state=0, format="csr")
+    words += sp.csr_matrix((np.full(len(y), 0.5), (np.arange(len(y)), y)), shape=words.shape)
+    stored = []
+    whole = Values.stored
+    monkeypatch.setattr(Values, "stored", lambda K: stored.append(K.shape) or whole(K))
+    shared = SVC(C=10.0, tol=1e-6, decision_function_shape="ovo").fit(words, y)
+    assert stored == [(len(y), len(y))]
+    monkeypatch.setattr(small_pairs, "SHARE_OF_SHARED", 0.0)
+    apart = SVC(C=10.0, tol=1e-6, decision_function_shape="ovo").fit(words, y)
+    assert len(stored) == 1
+    theirs = libsvm.SVC(C=10.0, tol=1e-6, decision_function_shape="ovo").fit(words, y)
+    new = words[rng.permutation(len(y))[:50]] * 0.7
+    for machine in (apart, theirs):
+        np.testing.assert_allclose(shared.decision_function(new), machine.decision_function(new), atol=1e-4)
+    assert shared.dual_objective_ <= apart.objective_
+    assert apart.dual_objective_ <= shared.objective_
 
 
 def coefficients_of_rows(machine) -> np.ndarray:

@@ -112,9 +112,9 @@ class TrainingSet:
         """Bytes of a kernel value."""
         return np.dtype(self.resources.precision).itemsize
 
-    def streamed(self, order: Index) -> GramOperator:
+    def streamed(self, order: Index, precision: str | None = None) -> GramOperator:
         """The operator of the points at `order`, in that order, that computes its values each time."""
-        memory, precision = self.resources.memory, self.resources.precision
+        memory, precision = self.resources.memory, precision or self.resources.precision
         return Gram(self.kernel, take(self.points, order), memory=memory, precision=precision, storage="streamed")
 
     @cached_property

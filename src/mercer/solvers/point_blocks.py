@@ -60,6 +60,10 @@ class PointBlocks:
         """Points whose violation a set would not leave."""
         return np.flatnonzero(self.psi > INNER * INNER * self.violation)
 
+    def counterparts(self) -> Index:
+        """None: the points of these problems move alone."""
+        return np.empty(0, dtype=np.intp)
+
     def worst(self) -> Index:
         """The points of largest violation."""
         count = min(WORST, self.n)

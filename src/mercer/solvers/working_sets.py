@@ -104,6 +104,9 @@ class Strategy(Protocol):
     def violators(self) -> Index:
         """Points that violate the optimality conditions, from which the working set is drawn."""
 
+    def counterparts(self) -> Index:
+        """Points that violators need beside them to move, where those themselves do not do."""
+
     def worst(self) -> Index:
         """Points that are always in the working set."""
 
@@ -271,13 +274,19 @@ class Search:
             free = self.random.choice(free, size // 2, replace=False, shuffle=False)
         chosen[free] = True
         chosen[strategy.worst()] = True
-        room = size - int(np.count_nonzero(chosen))
-        found = strategy.violators()
-        if found.size > room:
-            found = self.random.choice(found, max(room, 1), replace=False, shuffle=False)
-        chosen[found] = True
+        found, others = strategy.violators(), strategy.counterparts()
+        if others.size:
+            room = size - int(np.count_nonzero(chosen))
+            self._draw(others, max(0, min(found.size, room // 2)), chosen)
+        self._draw(found, max(1, size - int(np.count_nonzero(chosen))), chosen)
         self.last = np.flatnonzero(chosen)
         return self.last, crowded
+
+    def _draw(self, points: Index, most: int, chosen: NDArray[np.bool_]) -> None:
+        """Choose a random sample of at most so many points."""
+        if points.size > most:
+            points = self.random.choice(points, most, replace=False, shuffle=False)
+        chosen[points] = True
 
     def _grow(self, steps: float) -> None:
         """A larger set, or all points, where free points crowd this one, whose points took `steps` steps each."""
@@ -308,7 +317,8 @@ class Search:
         """Find out how far F is from K c, and compute it again in float64 where that matters; whether to stop.
 
         The steps go on from the exact values in the precision they had: what they add is off by their own size only,
-        so that each time the error falls by a factor.  Where it does not, the kernel values become float64.
+        so that each time the error falls by a factor.  Where it does not, or errors are larger than rounding explains
+        (a narrow kernel, points far from their centre), the kernel values become float64.
         """
         strategy = self.strategy
         self.confirmed = None
@@ -333,7 +343,8 @@ class Search:
             # Exact values may take a search further that had stalled, but not twice to the same violation.
             again, self.stalled_at = strategy.violation > 0.5 * self.stalled_at, strategy.violation
             return again
-        if not double and (stopped == "stalled" or self.refreshed > REFINEMENTS):
+        coarse = sampled is not None and sampled.level > doubt.level
+        if not double and (coarse or stopped == "stalled" or self.refreshed > REFINEMENTS):
             return not self._switch_to_double() and self.refreshed > REFINEMENTS
         return False
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import threads
-from mercer.gram import RowsOnDemand
+from mercer.gram import GramOperator, RowsOnDemand
 from mercer.machine.training_set import TrainingSet
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.quadratic.pair_steps import ALL_ROWS
@@ -34,6 +34,8 @@ NAME = "pairs"
 STORED_POINTS = 6000
 # Small pairs of so many points in all share one matrix.
 SHARED_POINTS = 2048
+# The share of the memory that a matrix for all pairs may take where values are expensive.
+SHARE_OF_SHARED = 0.5
 
 
 def train_pairs(
@@ -73,21 +75,13 @@ def train_pairs(
         small, rest = {}, small | rest
     began = time.perf_counter()
     kept: dict[int, PairSolution | None] = {}
+    solve = partial(solve_pairs, box=own_box, tol=tol, max_steps=max_iter, go_on=monitor.go_on)
     if rows is not None:
         stretches = list(small.values())
         exact = partial(_exact_values, rows.exact_dot, members)
-        found = solve_pairs(_values(rows, members, stretches), stretches, own_box, tol, max_iter, monitor.go_on, exact)
-        kept |= zip(small, found)
+        kept |= zip(small, solve(_values(rows, members, stretches), stretches, exact=exact))
     if rest and classes > 2:
-        stretches = list(rest.values())
-        largest = max(s[1] + s[3] for s in stretches)
-        workers = min(threads.count(), training.resources.budget // (2 * largest**2 * training.itemsize))
-        if workers:
-            gram = training.streamed(members)
-            exact = partial(_exact_values, gram.exact_dot, np.arange(len(members)))
-            values = Values.growing(BlockRows(gram, largest))
-            found = solve_pairs(values, stretches, own_box, tol, max_iter, monitor.go_on, exact, workers)
-            kept |= zip(rest, found)
+        kept |= zip(rest, _expensive_pairs(training, members, list(rest.values()), solve))
     seconds = (time.perf_counter() - began) / max(1, len(kept))
     results: dict[int, BinaryMachine] = {}
     for pair, machine in kept.items():
@@ -108,6 +102,42 @@ def _values(rows: RowsOnDemand, members: Index, stretches: list[Stretches]) -> V
         # Pairs this small need all their values, and every class is in several pairs: compute each value once.
         return Values.stored(rows.block(members, members))
     return Values.of_points(rows, members, largest)
+
+
+def _expensive_pairs(
+    training: TrainingSet, members: Index, pairs: list[Stretches], solve: Callable[..., list[PairSolution | None]]
+) -> list[PairSolution | None]:
+    """The machines of pairs whose values come in blocks of rows, or from one matrix where they need most of it.
+
+    How many rows a pair needs is seen at the largest ones.
+    """
+    n, sizes = len(members), np.array([size + other for _, size, _, other in pairs])
+    largest = int(sizes.max())
+    workers = min(threads.count(), training.resources.budget // (2 * largest**2 * training.itemsize))
+    if not workers:
+        return [None] * len(pairs)
+    most = SHARE_OF_SHARED * training.resources.budget / n**2  # bytes for a value of a matrix of all points
+
+    def on_matrix(gram: GramOperator, some: list[Stretches]) -> list[PairSolution | None]:
+        exact = partial(_exact_values, gram.exact_dot, np.arange(n))
+        return solve(Values.stored(gram.block(None, None)), some, exact=exact)
+
+    if largest <= ALL_ROWS and most >= np.dtype(np.float64).itemsize:
+        # Their steps take no time, and from values in float64 none have to be taken again.
+        return on_matrix(training.streamed(members, "float64"), pairs)
+    gram = training.streamed(members)
+    rows = BlockRows(gram, largest)
+    exact = partial(_exact_values, gram.exact_dot, np.arange(n))
+    on_rows = partial(solve, Values.growing(rows), exact=exact, workers=workers)
+    if np.sum(sizes**2) <= n**2 or most < training.itemsize:
+        return on_rows(pairs)
+    order = np.argsort(-sizes, kind="stable")
+    first, others = order[:workers], order[workers:]
+    found: dict[int, PairSolution | None] = dict(zip(first, on_rows([pairs[at] for at in first])))
+    needed = rows.filled / np.sum(sizes[first] ** 2) * np.sum(sizes[others] ** 2)
+    rest = [pairs[at] for at in others]
+    found |= zip(others, on_matrix(gram, rest) if needed > n**2 else on_rows(rest))
+    return [found[at] for at in range(len(pairs))]
 
 
 def _exact_values(exact_dot: ExactDot, members: Index, pair: Stretches, c: Vector, some: Index) -> Vector:

@@ -28,7 +28,7 @@ from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_o
 from mercer.solvers.quadratic.pair_steps_together import Crew
 from mercer.solvers.quadratic.rooms import BlockRows
 from mercer.solvers.quadratic.shrinking import FEWEST, MOST, WORTH, Active, can_shrink, may_move
-from mercer.solvers.quadratic.violations import free_gradients, survey, violators
+from mercer.solvers.quadratic.violations import FEW, counterparts, free_gradients, survey, violators
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import inside, predicted, recomputed, sampled
 from mercer.solvers.working_sets import LARGEST_WORKING_SET, WHOLE, WORKING_SET, Search
@@ -41,7 +41,7 @@ NAME = "decomposition"
 ACCEPTS = "boxes and fixed sums of groups of variables: all machines without basis functions"
 SECTION = "Rifkin 2002, section 2.4; Schoelkopf and Smola 2002, section 10.4"
 # With so many free points that no working set holds them, up to so many points are solved as a whole after all.
-WHOLE_IF_CROWDED = 10_000
+WHOLE_IF_CROWDED = 16_000
 # Of so many points one must be free for that: of fewer, only some of the rows would ever be used.
 CROWDED = 4
 # After so many steps for each of all points it costs less to move all free variables of the whole matrix at once.
@@ -128,7 +128,8 @@ class GroupSums:
         self.diagonal = np.asarray(self.gram.diagonal(), dtype=np.float64) + self.constant
         self.G = np.empty(shape)
         self.extremes = np.empty((self.groups, 4))
-        self.found = self.extreme = np.empty(0, dtype=np.intp)
+        self.found = self.extreme = self.others = np.empty(0, dtype=np.intp)
+        self.sides = np.zeros((self.groups, 2), dtype=np.intp)
         self.focus: Active | None = None
         self.shrinks = shrinks and can_shrink(self.gram, self.n)
         self.regrets, self.focus_value = 0, np.inf
@@ -215,13 +216,17 @@ class GroupSums:
         slack = 0.5 * self.tol if self.groups else self.tol
         levels = self._levels(G, s, program)
         found = np.empty(s.shape[1], np.intp)
-        count, worst = violators(G, s, program, levels, slack, found)
+        count, worst = violators(G, s, program, levels, slack, found, self.sides)
         gaps = self.extremes[:, 2] - self.extremes[:, 0]
         self.violation = max(0.0, float(gaps.max())) if self.groups else worst
         at = self.extremes[:, [1, 3]].ravel().astype(np.intp)
         self.extreme, self.found = at[at >= 0] % s.shape[1], found[:count]
+        self.others = found[:0]
+        if (self.sides.min(axis=1) < FEW * self.sides.max(axis=1)).any():
+            others = np.empty(s.shape[1], np.intp)
+            self.others = others[: counterparts(G, s, program, levels, self.sides, others)]
         if points is not None:
-            self.extreme, self.found = points[self.extreme], points[self.found]
+            self.extreme, self.found, self.others = points[self.extreme], points[self.found], points[self.others]
         self._shrink(G, s, program, points)
 
     def _levels(self, G: Array, s: Array, program: Parts) -> Array:
@@ -238,6 +243,10 @@ class GroupSums:
     def violators(self) -> Index:
         """Points with a variable on the wrong side of its group's level."""
         return self.found
+
+    def counterparts(self) -> Index:
+        """Where nearly all violators of a group are on one side of its level: its free points on the other."""
+        return self.others
 
     def worst(self) -> Index:
         """The worst pair of each group."""

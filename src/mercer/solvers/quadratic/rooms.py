@@ -5,7 +5,7 @@ to clear first costs more than cheap values in it, so that a room is kept; a pro
 thread that had it last finds its rows there.
 """
 
-from threading import local
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,7 @@ class BlockRows:
 
     def __init__(self, gram: GramOperator, largest: int) -> None:
         self.gram, self.rooms = gram, Rooms(largest, gram.dtype)
+        self.filled, self._counting = 0, Lock()  # values so far, by all threads
 
     def fill(self, chosen: Index, stretches: Stretches, K: NDArray[Any], place: Index) -> None:
         """The rows of the local points `chosen`, into the next free ones of K (n, n)."""
@@ -59,3 +60,5 @@ class BlockRows:
         if middle < n:
             self.gram.stretch_of_rows(where, slice(second, second + n - middle), rows[:, middle:])
         place[chosen] = np.arange(used, used + len(chosen))
+        with self._counting:
+            self.filled += rows.size

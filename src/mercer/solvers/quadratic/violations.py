@@ -12,6 +12,8 @@ import numpy as np
 
 from mercer.compiled import loop
 
+FEW = 0.25  # share of those on the other side
+
 
 @loop
 def survey(F: Any, s: Any, program: Any, G: Any, extremes: Any) -> None:
@@ -50,24 +52,54 @@ def free_gradients(G: Any, s: Any, program: Any, g: int, out: Any) -> int:
 
 
 @loop
-def violators(G: Any, s: Any, program: Any, theta: Any, slack: float, out: Any) -> tuple[int, float]:
+def violators(G: Any, s: Any, program: Any, theta: Any, slack: float, out: Any, sides: Any) -> tuple[int, float]:
     """Points with a variable that violates by more than `slack`, into out (n,); their number and the worst violation.
 
-    Variables in no group are compared with theta = 0.
+    Variables in no group are compared with theta = 0.  `sides` (groups, 2) counts the variables of each group that
+    violate below its level, which must rise, and above it, which must fall.
     """
     _, _, lower, upper, group = program
     layers, n = s.shape
+    sides[:] = 0
     count = 0
     worst = 0.0
     for k in range(n):
         found = False
         for l in range(layers):
-            level = theta[group[l, k]] if group[l, k] >= 0 else 0.0
+            g = group[l, k]
+            level = theta[g] if g >= 0 else 0.0
             excess = G[l, k] - level
-            if (excess < -slack and s[l, k] < upper[l, k]) or (excess > slack and s[l, k] > lower[l, k]):
+            below = excess < -slack and s[l, k] < upper[l, k]
+            if below or (excess > slack and s[l, k] > lower[l, k]):
                 found = True
                 worst = max(worst, abs(excess))
+                if g >= 0:
+                    sides[g, 0 if below else 1] += 1
         if found:
             out[count] = k
             count += 1
     return count, worst
+
+
+@loop
+def counterparts(G: Any, s: Any, program: Any, theta: Any, sides: Any, out: Any) -> int:
+    """Points with a free variable on the side of a group's level that few violate on, into out (n,); how many.
+
+    A sum is fixed: what violators on one side gain or lose others must take up, and where all sides are even there are
+    violators enough for it.
+    """
+    _, _, lower, upper, group = program
+    layers, n = s.shape
+    count = 0
+    for k in range(n):
+        for l in range(layers):
+            g = group[l, k]
+            if g < 0 or not lower[l, k] < s[l, k] < upper[l, k]:
+                continue
+            excess = G[l, k] - theta[g]
+            few_above, few_below = sides[g, 1] < FEW * sides[g, 0], sides[g, 0] < FEW * sides[g, 1]
+            if (few_above and excess >= 0.0) or (few_below and excess <= 0.0):
+                out[count] = k
+                count += 1
+                break
+    return count
