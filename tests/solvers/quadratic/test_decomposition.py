@@ -350,7 +350,7 @@ def test_a_matrix_that_is_held_is_read_where_it_lies(monkeypatch):
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
 def test_where_all_points_are_free_violators_of_one_side_have_others_to_move_with(share):
-    # With K = I the signed variables are y - mean(y); sets of violators above the level alone ended in 340 to 1,100 rounds.
+    # With K = I the signed variables are y - mean(y); sets of violators of one side alone took 340 to 1,100 rounds.
     n = 3000
     X, y = 10.0 * np.random.default_rng(0).normal(size=(n, 6)), np.where(np.arange(n) < share * n, 1.0, -1.0)
     gram = Gram(Gaussian(sigma=0.3), X, storage="streamed")
