@@ -14,15 +14,21 @@ import mercer
 
 ROWS, FEATURES, CLASSES = 320, 20, 3
 PRECISIONS = ("float64", "float32")
+# So many points whose targets are mostly noise have working sets, faces, teams of threads and shrinking, in seconds.
+MANY_ROWS, SECONDS = 6000, 5.0
+WIDE = 300  # features that make values expensive: rows come in blocks
+SPARSE = 0.03  # density of CSR points that stay so
 
 
-def points(sparse: bool) -> tuple[Any, Any, Any]:
-    """X (n, d), dense or CSR with one entry in ten, labels of CLASSES classes and targets (n,)."""
+def points(
+    sparse: bool, n: int = ROWS, d: int = FEATURES, noise: float = 0.1, density: float = 0.1
+) -> tuple[Any, Any, Any]:
+    """X (n, d), dense or CSR, labels of CLASSES classes and targets (n,)."""
     random = np.random.default_rng(0)
-    X = random.normal(size=(ROWS, FEATURES))
-    t = X[:, 0] + 0.1 * random.normal(size=ROWS)
+    X = random.normal(size=(n, d))
+    t = X[:, 0] + noise * random.normal(size=n)
     y = np.digitize(t, np.quantile(t, np.arange(1, CLASSES) / CLASSES))
-    return (sp.csr_array(X * (random.random(X.shape) < 0.1)) if sparse else X), y, t
+    return (sp.csr_array(X * (random.random(X.shape) < density)) if sparse else X), y, t
 
 
 def _trained(machine: Any, X: Any, y: Any) -> Callable[[], Any]:
@@ -54,3 +60,22 @@ def works() -> Iterator[tuple[str, Callable[[], Any]]]:
             ]
             for name, machine, target in machines:
                 yield f"{name}, {form}, {precision}", _trained(machine, X, target)
+        yield from _large_works(sparse, form)
+
+
+def _large_works(sparse: bool, form: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What only fits of many points, or of wide ones, run."""
+    X, y, t = points(sparse, MANY_ROWS, WIDE if sparse else FEATURES, 2.0, SPARSE)
+    # Noise is not learnt by heart, so that most points are at bounds, and the matrix does not fit.
+    smooth: dict[str, Any] = {"C": 10.0, "gamma": "auto", "memory": "32 MiB", "max_time": SECONDS}
+    for name, machine, target in (
+        ("SVC", mercer.SVC(**smooth), y > 0),
+        ("SVR", mercer.SVR(**smooth), t),
+        ("SVC, large C", mercer.SVC(C=100.0, max_time=SECONDS), y > 0),
+    ):
+        yield f"{name}, many {form}", _trained(machine, X, target)
+    if sparse:
+        yield f"SVC, many {form} of 0 and 1", _trained(mercer.SVC(**smooth), X != 0, y > 0)
+    X, y, _ = points(sparse, MANY_ROWS // 2, 2 * WIDE, density=0.2)
+    yield f"SVC, wide {form}", _trained(mercer.SVC(), X, y > 0)
+    yield f"SVC, more classes, wide {form}", _trained(mercer.SVC(), X[:ROWS], y[:ROWS])

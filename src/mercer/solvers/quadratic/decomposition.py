@@ -27,7 +27,7 @@ from mercer.solvers.quadratic.growing_rows import minimise_on_growing_rows
 from mercer.solvers.quadratic.pair_steps import minimise_pairs, minimise_pairs_on_points, minimise_singles
 from mercer.solvers.quadratic.pair_steps_together import Crew
 from mercer.solvers.quadratic.rooms import BlockRows
-from mercer.solvers.quadratic.shrinking import FEWEST, MOST, WORTH, Active, can_shrink, may_move
+from mercer.solvers.quadratic.shrinking import FEWEST, MOST, WORTH, Active, can_shrink, may_move, part_of
 from mercer.solvers.quadratic.violations import FEW, counterparts, free_gradients, survey, violators
 from mercer.solvers.solution import Solution
 from mercer.solvers.verification import inside, predicted, recomputed, sampled
@@ -211,7 +211,7 @@ class GroupSums:
         F, s, G = self.F, self.s, self.G
         if self.focus is not None:
             points, program = self.focus.points, self.focus.program
-            F, s, G = F[points], s[:, points], np.empty((len(s), points.size))
+            F, s, G = F[points], np.take(s, points, axis=1), np.empty((len(s), points.size))
         survey(F, s, program, G, self.extremes)
         slack = 0.5 * self.tol if self.groups else self.tol
         levels = self._levels(G, s, program)
@@ -254,8 +254,8 @@ class GroupSums:
 
     def free(self, points: Index) -> NDArray[np.bool_]:
         """Which points have a variable strictly inside its bounds."""
-        s = self.s[:, points]
-        return np.asarray(((self.lower[:, points] < s) & (s < self.upper[:, points])).any(axis=0))
+        lower, s, upper = (np.take(part, points, axis=1) for part in (self.lower, self.s, self.upper))
+        return np.asarray(((lower < s) & (s < upper)).any(axis=0))
 
     def distances(self) -> tuple[float, ...]:
         """The violation alone."""
@@ -310,7 +310,7 @@ class GroupSums:
         """Pair steps on the variables of W, and what they change at all points."""
         if W is None:
             return self._solve_all(tol, most)
-        F, s = self.F[W], self.s[:, W]
+        F, s = self.F[W], np.take(self.s, W, axis=1)
         first, before = s.copy(), s.sum(axis=0)
         K = self._with_constant(self.gram.block(W, W))
         self.kernel_values += W.size * W.size
@@ -398,7 +398,7 @@ class GroupSums:
         """Linear term, ridge, bounds and groups, each (layers, m), of the points W."""
         if W is None:
             return self.linear, self.ridge, self.lower, self.upper, self.group
-        return self.linear[:, W], self.ridge[:, W], self.lower[:, W], self.upper[:, W], self.group[:, W]
+        return part_of((self.linear, self.ridge, self.lower, self.upper, self.group), W)
 
     def _minimise(
         self, K: Any, diagonal: Array, F: Array, s: Array, program: Parts, tol: float, most: int

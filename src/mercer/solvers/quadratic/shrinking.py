@@ -28,6 +28,12 @@ MOST = 6
 SHARE_OF_MEMORY = 0.125
 
 
+def part_of(program: Parts, points: Index) -> Parts:
+    """Linear term, ridge, bounds and groups of these points, in rows: compiled loops for other layouts are others."""
+    linear, ridge, lower, upper = (np.take(part, points, axis=1) for part in program[:4])
+    return linear, ridge, lower, upper, np.take(program[4], points, axis=1)
+
+
 @loop
 def may_move(G: Any, s: Any, program: Any, extremes: Any, worst: float, out: Any) -> int:
     """Points with a variable that may be in a violating pair, into out (n,); how many.
@@ -59,9 +65,7 @@ class Active:
     def __init__(self, gram: GramOperator, points: Index, program: Parts, outer: "Active | None") -> None:
         self.points, self.outer, self.whole = points, outer, gram
         self.gram = streamed(gram, points)
-        linear, ridge, lower, upper, group = program
-        parts = [np.ascontiguousarray(part[:, points]) for part in (linear, ridge, lower, upper)]
-        self.program: Parts = parts[0], parts[1], parts[2], parts[3], np.ascontiguousarray(group[:, points])
+        self.program = part_of(program, points)
         n = program[0].shape[1]
         self.position = np.full(n, -1, np.intp)
         self.position[points] = np.arange(points.size)
