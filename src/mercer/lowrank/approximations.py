@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from mercer.errors import BudgetTooSmall, InvalidInput
 from mercer.kernels import Kernel
+from mercer.loading import load
+from mercer.lowrank import landmarks as methods
 from mercer.lowrank.feature_map import (
     FeatureMap,
     KernelMap,
@@ -24,15 +26,22 @@ from mercer.lowrank.feature_map import (
     spectral_map,
     triangular_map,
 )
-from mercer.lowrank.fourier import fourier_map
-from mercer.lowrank.landmarks import METHODS, SUPERVISED, Landmarks, choose
 from mercer.parameters import Value, described, rebuilt
 from mercer.resources import parse, show
+
+if TYPE_CHECKING:
+    from mercer.lowrank.landmarks import Landmarks
 
 Rows = tuple[tuple[float, ...], ...]
 Given = Mapping[str, Any]
 
 MATRICES = 4  # m x m matrices a machine on m landmarks holds at once
+
+
+def _fourier_map(*given: Any, **options: Any) -> FeatureMap:
+    """The map of that name; its module is loaded for those who ask for it."""
+    found: FeatureMap = load("mercer.lowrank.fourier").fourier_map(*given, **options)
+    return found
 
 
 def _whole(value: Any, name: str, least: int, optional: bool = True) -> int | None:
@@ -59,8 +68,8 @@ def _ridge(value: Any, name: str) -> Any:
 def _landmarks(value: Any, name: str) -> str | Rows:
     """The name of a method, or points (m, d) as tuples of numbers."""
     if isinstance(value, str):
-        if value not in METHODS:
-            raise InvalidInput(f"{name}={value!r} is not known; choose one of {', '.join(METHODS)}")
+        if value not in methods.METHODS:
+            raise InvalidInput(f"{name}={value!r} is not known; choose one of {', '.join(methods.METHODS)}")
         return value
     try:
         values = np.asarray(value, dtype=np.float64)
@@ -144,16 +153,16 @@ class _OnLandmarks(Approximation):
     @property
     def supervised(self) -> bool:
         """Whether the landmarks are chosen by the targets."""
-        return isinstance(self.landmarks, str) and self.landmarks in SUPERVISED
+        return isinstance(self.landmarks, str) and self.landmarks in methods.SUPERVISED
 
-    def _choose(self, kernel: Kernel, X: Any, given: Given) -> tuple[Any, Landmarks | None]:
+    def _choose(self, kernel: Kernel, X: Any, given: Given) -> "tuple[Any, Landmarks | None]":
         """Landmarks (at most m, d) of X, and what is known of them where they were chosen here."""
         if not isinstance(self.landmarks, str):
             points = np.array(self.landmarks)
             if points.shape[1] != X.shape[1]:
                 raise InvalidInput(f"the landmarks have {points.shape[1]} features, X has {X.shape[1]}")
             return points, None
-        chosen = choose(kernel, X, self.m, method=self.landmarks, measure=False, **given)
+        chosen = methods.choose(kernel, X, self.m, method=self.landmarks, measure=False, **given)
         return chosen.points, chosen
 
     def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
@@ -220,7 +229,7 @@ class IncompleteCholesky(Approximation):
 
     def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
         """The pivots in their order, and T from the factor of B."""
-        chosen = choose(kernel, X, self.m, method="pivoted_cholesky", measure=False, tol=self.tol, **given)
+        chosen = methods.choose(kernel, X, self.m, method="pivoted_cholesky", measure=False, tol=self.tol, **given)
         found = triangular_map(kernel, chosen.points)
         found.landmarks = chosen
         return found
@@ -262,7 +271,7 @@ class RandomFourier(Approximation):
 
     def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
         """Independent frequencies from the kernel's spectral density; of X only the number of features matters."""
-        return fourier_map(kernel, int(X.shape[1]), self.m, given["seed"])
+        return _fourier_map(kernel, int(X.shape[1]), self.m, given["seed"])
 
 
 @dataclass(frozen=True)
@@ -271,7 +280,7 @@ class OrthogonalFourier(RandomFourier):
 
     def _map(self, kernel: Kernel, X: Any, given: Given) -> FeatureMap:
         """Directions from random rotations, lengths from the kernel's spectral density."""
-        return fourier_map(kernel, int(X.shape[1]), self.m, given["seed"], orthogonal=True)
+        return _fourier_map(kernel, int(X.shape[1]), self.m, given["seed"], orthogonal=True)
 
 
 APPROXIMATIONS: dict[str, type[Approximation]] = {
