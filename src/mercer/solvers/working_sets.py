@@ -9,7 +9,8 @@
 round is |changed| n kernel values, so what counts is how often a support vector must change before it is right.
 Taking the worst violators, as the literature does, wastes rounds: they are neighbours of one another, and once a few
 have moved the rest are satisfied.  Here the set is a *random sample* of all violators, together with the worst ones
-(which prove convergence) and the still free points of the last set; far fewer values are needed: 1.2 to 2.3 times the
+(which prove convergence), the still free points of the last set and, where nearly all violate in one direction and sums
+are fixed, others that can take up what they give away; far fewer values are needed: 1.2 to 2.3 times the
 floor n x (number of support vectors) on a9a, ijcnn1 and covtype, whose support vectors are mostly bounded.
 
 Rounds, sampling, patience, limits, reports, checkpoints, verification in float64 and the final certificate are here,
