@@ -1,5 +1,7 @@
 """The machines against independent references: LIBSVM through scikit-learn, and the interior point."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -155,3 +157,41 @@ def test_predictions_in_single_precision_are_those_in_double():
     fast = machine.decision_function(points)
     exact = machine.set_params(precision="float64").decision_function(points)
     np.testing.assert_allclose(fast, exact, atol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "cost"), [(400, 100.0), (2500, 1.0), (2500, 100.0), (7000, 1.0)])
+def test_a_linear_kernel_on_many_points_is_trained_from_the_points(rows, cost) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, 6))
+    y = X @ rng.normal(size=6) + 2.0 * rng.normal(size=rows) > 0.3
+    signs = np.where(y, 1.0, -1.0)
+    ours = SVC(kernel="linear", C=cost).fit(X, y)
+    assert ours.stopped_ == "converged"
+    assert ours.gap_ <= 1e-4 * ours.objective_
+    if cost > 1.0 or rows > 2500:
+        assert ours.solver_.startswith("interior point")
+        # Few points are strictly inside their bounds: no more than features and the bias, where none tie.
+        sizes = np.abs(ours.dual_coef_[0])
+        assert np.count_nonzero((sizes > 0.0) & (sizes < cost)) <= 7
+    primal = 0.5 * ours.coef_[0] @ ours.coef_[0]
+    primal += cost * np.maximum(0.0, 1.0 - signs * ours.decision_function(X)).sum()
+    assert primal == pytest.approx(ours.objective_, rel=1e-5)
+    linear = sklearn.svm.LinearSVC(C=cost, loss="hinge", intercept_scaling=100.0, max_iter=2000, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        linear.fit(X, y)
+    w, losses = linear.coef_[0], np.maximum(0.0, 1.0 - signs * linear.decision_function(X)).sum()
+    assert ours.dual_objective_ <= 0.5 * w @ w + cost * losses
+    assert ours.objective_ <= (0.5 * w @ w + cost * losses) * (1.0 + 1e-4)
+
+
+@pytest.mark.parametrize("cost", [1.0, 100.0])
+def test_regression_with_a_linear_kernel_has_the_objective_of_the_general_program(cost) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1600, 5))
+    y = X @ rng.normal(size=5) + rng.normal(size=1600)
+    ours = SVR(kernel="linear", C=cost).fit(X, y)
+    exact = interior_point.solve(RegularisedRisk(Gram(ours.kernel_, X), y, EpsilonInsensitive(0.1), cost))
+    assert ours.dual_objective_ <= exact.primal * (1.0 + 1e-9)
+    assert ours.objective_ == pytest.approx(exact.primal, rel=1e-4)
+    assert ours.support_.size == pytest.approx(np.count_nonzero(np.abs(exact.coefficients) > 1e-6 * cost), abs=8)

@@ -6,10 +6,12 @@ that each kernel value is computed once however many machines use it.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer import threads
@@ -18,7 +20,7 @@ from mercer.kernels import Kernel, Precomputed
 from mercer.machine import definiteness
 from mercer.machine.arguments import Kind, evaluate_all, is_linear, symmetrised, take
 from mercer.machine.repeated_rows import DistinctRows
-from mercer.planning import precision_for
+from mercer.planning import precision_for, thin_factor_pays
 from mercer.planning.precision import EXACT
 from mercer.resources import Resources
 
@@ -86,13 +88,27 @@ class TrainingSet:
             diagonal = float(np.abs(np.asarray(self.kernel.diagonal(few), dtype=np.float64)).mean())
         return precision_for(self.n, largest=largest, diagonal=diagonal, tol=tol, of_many=machine, computed=computed)
 
+    @property
+    def thin(self) -> bool:
+        """Whether the points stand for the matrix, as a factor of it."""
+        return self.by_factor and is_linear(self.kernel) and int(np.shape(self.points)[1]) < self.n
+
+    def take_factor(self, n: int, C: float) -> None:
+        """Work from the points where a linear kernel makes them a thin factor and that pays for machines of n points."""
+        if self.kind != "features" or not is_linear(self.kernel) or sp.issparse(self.points) or not np.isfinite(C):
+            return
+        cost = C * float(np.mean(self.kernel.diagonal(self.points)))
+        self.by_factor = thin_factor_pays(n, int(np.shape(self.points)[1]), cost)
+        if self.by_factor:
+            self.resources = replace(self.resources, precision="float64")
+
     def share(self, codes: Index | None = None) -> None:
         """Hold the whole matrix where it fits and pays, because several machines will use parts of it.
 
         With the classes `codes` (n,) of the points, it is held in the order of the classes, where the part of a pair is
         a few stretches.  Values of a few features are cheaper to compute again than to fetch from memory.
         """
-        if self.kind not in ("features", "objects"):
+        if self.kind not in ("features", "objects") or self.thin:
             return
         cheap = self.kernel.profile is not None and np.shape(self.points)[1] < SHARED_FROM_FEATURES
         size = self.n**2 * self.itemsize
@@ -124,7 +140,7 @@ class TrainingSet:
             operator = Gram(self.kernel, self.points)
             return operator if operator.symmetric else Gram(self.kernel, symmetrised(self.points))
         memory, precision = self.resources.memory, self.resources.precision
-        if self.by_factor and is_linear(self.kernel) and np.shape(self.points)[1] < self.n:
+        if self.thin:
             return Gram(self.kernel, self.points, memory=memory, precision=precision, storage="lowrank")
         return Gram(self.kernel, self.points, memory=memory, precision=precision, access="rows")
 

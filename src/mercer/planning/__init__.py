@@ -11,7 +11,14 @@ from mercer.planning.approximations import approximation_for
 from mercer.planning.choice import Choice
 from mercer.planning.machines import machine_for
 from mercer.planning.precision import precision_for
-from mercer.planning.solvers import least_squares_solver, patience, quadratic_solver, solver_for_size
+from mercer.planning.solvers import (
+    least_squares_solver,
+    patience,
+    quadratic_solver,
+    seconds_on_factor,
+    solver_for_size,
+    thin_factor_pays,
+)
 
 __all__ = [
     "Advice",
@@ -24,5 +31,7 @@ __all__ = [
     "patience",
     "precision_for",
     "quadratic_solver",
+    "seconds_on_factor",
     "solver_for_size",
+    "thin_factor_pays",
 ]

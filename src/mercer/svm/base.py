@@ -62,6 +62,15 @@ class SupportVectorMachine(KernelMachine):
         """The interior point factorises large matrices; all else runs its own threads, each with one of BLAS."""
         return nullcontext() if self._factorises else threads.one_blas_thread()
 
+    def _take_factor(self, training: TrainingSet, n: int, C: float) -> None:
+        """Leave it to the training set whether machines of up to n points work from a factor of a linear kernel.
+
+        Not where pair steps are bounded or go on from others, and where the precision of values was chosen.
+        """
+        free = self.solver == "auto" and self.precision == "auto" and self.max_iter < 0 and not self.warm_start
+        if free and self.approximation is None and self.basis is None:
+            training.take_factor(n, C)
+
     def _solve(
         self, problem: Problem, resources: Resources, monitor: Monitor | None, start: WarmStart | None = None
     ) -> Solution:

@@ -143,6 +143,9 @@ class Classifier(Decisions):
                 codes, y = codes[training.kept], y[training.kept]
             self.class_weight_, weights = with_class_weights(self.class_weight, self.classes_, y, codes, weights)
             refuse_huge(C, weights)
+            if isinstance(self, SVC):
+                sizes = np.sort(np.bincount(codes, minlength=len(self.classes_)))
+                self._take_factor(training, int(sizes[-2:].sum()) if self._paired else len(codes), C)
             trained = self._train(training, codes, weights, None, monitor)
             self._keep(training, X, trained.support, trained.dual, trained.intercept, trained.counts)
             self._basis_coefficients = trained.basis

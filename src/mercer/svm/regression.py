@@ -60,6 +60,8 @@ class Regressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]  # 
             if training.kept is not None:
                 y = y[training.kept]
             refuse_huge(self.C, weights)
+            if isinstance(self, SVR):
+                self._take_factor(training, training.n, self.C)
             problem = self._problem(training.gram(), y, weights, training.basis)
             solution = self._solve(problem, training.resources, monitor, self._starts(1)[0])
             if np.isinf(self.C) and np.abs(solution.coefficients).max() >= NO_ERROR:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mercer import threads
 from mercer.gram import GramOperator, RowsOnDemand
 from mercer.machine.training_set import TrainingSet
+from mercer.planning import seconds_on_factor
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.quadratic.pair_steps import ALL_ROWS
 from mercer.solvers.quadratic.pairs import PairSolution, Stretches, Values, solve_pairs
@@ -32,6 +33,8 @@ ExactDot = Callable[[Index, Index, Vector], Vector]
 NAME = "pairs"
 # Pairs of more points are better solved by working sets.
 STORED_POINTS = 6000
+# Steps times points in a second, as many as there are while a thin factor waits for pairs that take long.
+STEPPED = 2e9
 # Small pairs of so many points in all share one matrix.
 SHARED_POINTS = 2048
 # The share of the memory that a matrix for all pairs may take where values are expensive.
@@ -75,7 +78,11 @@ def train_pairs(
         small, rest = {}, small | rest
     began = time.perf_counter()
     kept: dict[int, PairSolution | None] = {}
-    solve = partial(solve_pairs, box=own_box, tol=tol, max_steps=max_iter, go_on=monitor.go_on)
+    longest = None
+    if training.by_factor:  # many pairs take a few steps only
+        largest = max(size + other for _, size, _, other in (*small.values(), *rest.values()))
+        longest = int(STEPPED * seconds_on_factor(largest, features))
+    solve = partial(solve_pairs, box=own_box, tol=tol, max_steps=max_iter, go_on=monitor.go_on, longest=longest)
     if rows is not None:
         stretches = list(small.values())
         exact = partial(_exact_values, rows.exact_dot, members)

@@ -51,6 +51,9 @@ MATRICES = 4  # n x n matrices held at once: the kernel, its factor, and two whi
 SHARE = 0.7  # of the free memory, when no budget is stated
 BEYOND = 1e-4  # the path is followed until the gap is this far below the tolerance, or rounding stops it
 REACH = 1e3  # start no farther inside the box than this many times the scale of a variable
+# Distances to a bound, in units of the scale of a variable, at which variables are put on it where the gap allows.
+SHARES = (1e-5, 1e-7, 1e-9)
+FAR = (1e-3, 1e-4)
 PATIENCE = 6  # iterations without a smaller gap before the path counts as stalled
 
 
@@ -102,11 +105,14 @@ def solve(
     max_iter: int = -1,
     eliminate: float | None = 1e10,
     memory: int | str | None = None,
+    at_bounds: float | None = None,
 ) -> Solution:
     """Solve to a relative duality gap of `tol`, or of `gap_tol` where that is given, in at most `max_iter` iterations.
 
     `eliminate`: a variable is fixed at its bound once (multiplier / distance to the bound), in units of the problem's
     own gradients and variables, passes this number; None never fixes any.
+    `at_bounds`: the relative gap that putting variables near their bounds on them may cost in the end; None stands for
+    a hundredth of the tolerance.  Where the path ends many are at a small distance, and all points support vectors.
     """
     began = time.perf_counter()
     task = PlainProgram(problem) if isinstance(problem, QuadraticProgram) else problem
@@ -120,7 +126,8 @@ def solve(
     with threads.blas_threads(program.n):
         K = matrix_of(program, spare=budget - needed)
         most = ITERATIONS if max_iter < 0 else max_iter
-        return _follow(task, K, tol if gap_tol is None else gap_tol, start, monitor, most, eliminate, began)
+        aim = tol if gap_tol is None else gap_tol
+        return _follow(task, K, aim, start, monitor, most, eliminate, began, at_bounds)
 
 
 def _follow(
@@ -132,6 +139,7 @@ def _follow(
     max_iterations: int,
     eliminate: float | None,
     began: float,
+    at_bounds: float | None,
 ) -> Solution:
     program = task.program()
     first = starting_variables(program, start, monitor)
@@ -141,10 +149,10 @@ def _follow(
         if (given := certified(task, s)).converged(tol):
             return _solution(task, s, given, 0, "converged", began, monitor, {})
     with monitor:
-        path = _Path(task, K, tol, first, monitor)
+        path = _Path(task, K, tol, first, monitor, at_bounds=at_bounds)
         stopped = path.run(max_iterations, eliminate)
         if stopped == "stalled" and path.eliminated:
-            path = _Path(task, K, tol, first, monitor, path.iterations)
+            path = _Path(task, K, tol, first, monitor, path.iterations, at_bounds)
             stopped = path.run(max_iterations, None)
     s, certificate = path.finish()
     if certificate.converged(tol):
@@ -189,10 +197,19 @@ class _Path:
     """The central path: `active` variables move by Newton steps, all others are fixed at their value in `s`."""
 
     def __init__(
-        self, problem: Problem, K: Any, tol: float, first: Array | None, monitor: Monitor, iterations: int = 0
+        self,
+        problem: Problem,
+        K: Any,
+        tol: float,
+        first: Array | None,
+        monitor: Monitor,
+        iterations: int = 0,
+        at_bounds: float | None = None,
     ) -> None:
         self.problem, self.program, self.K, self.tol, self.monitor = problem, problem.program(), K, tol, monitor
         self.iterations, self.eliminated = iterations, 0
+        self.at_bounds = 1e-2 * tol if at_bounds is None else at_bounds
+        self.shares = SHARES if at_bounds is None else FAR + SHARES
         self.A, self.h = self.program.equalities, np.zeros(self.program.d.size)
         self.s, moving = _without_room(self.program)
         self._scales(moving)
@@ -370,11 +387,11 @@ class _Path:
         _, s, h = self.best
         s = _feasible(self.program, s)
         answers = [(s, certified(self.problem, s, h))]
-        for share in (1e-5, 1e-7, 1e-9):
+        for share in self.shares:
             snapped = _feasible(self.program, _snap(self.program, s, share * self.variable_scale))
             certificate = certified(self.problem, snapped, h)
             answers.append((snapped, certificate))
-            if certificate.gap <= max(answers[0][1].gap, 1e-2 * self.tol * abs(certificate.primal)):
+            if certificate.gap <= max(answers[0][1].gap, self.at_bounds * abs(certificate.primal)):
                 return snapped, certificate
         return min(answers, key=lambda answer: answer[1].gap)
 

@@ -400,13 +400,14 @@ def solve_pairs(
     go_on: Callable[[], bool] = lambda: True,
     exact: Exact | None = None,
     workers: int | None = None,
+    longest: int | None = None,
 ) -> list[PairSolution | None]:
     """Train every pair of `stretches` (first, size, second, size) of the points, so many `workers` at a time.
 
     `box` (n,) holds C_i.  The points of the first stretch are the positive class; coefficients come in the order of the
     two stretches.  `go_on` is asked before each pair; those it forbids come back as None, and so do those that take
-    longer than `LONGEST_CALL`.  Where `exact` can compute K c again, certificates hold in exact arithmetic, and
-    machines whose values are too coarse for that come back as None, too.
+    longer than `longest` steps times points.  Where `exact` can compute K c again, certificates hold in exact
+    arithmetic, and machines whose values are too coarse for that come back as None, too.
     """
     limit = max_steps if max_steps >= 0 else int(np.iinfo(np.int64).max)
     sizes = [size + other for _, size, _, other in stretches]
@@ -419,7 +420,7 @@ def solve_pairs(
         for pair in some:
             if not go_on():
                 continue
-            most = min(limit, LONGEST_CALL // sizes[pair])
+            most = min(limit, (LONGEST_CALL if longest is None else longest) // sizes[pair])
             machine = _machine(values, sides, stretches[pair], tol, most, exact)
             if machine.steps < most or most == limit or machine.violation <= tol:
                 results[pair] = machine
