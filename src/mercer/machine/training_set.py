@@ -94,7 +94,7 @@ class TrainingSet:
         return self.by_factor and is_linear(self.kernel) and int(np.shape(self.points)[1]) < self.n
 
     def take_factor(self, n: int, C: float) -> None:
-        """Work from the points where a linear kernel makes them a thin factor and that pays for machines of n points."""
+        """Work from the points where a linear kernel makes them a thin factor that pays for machines of n points."""
         if self.kind != "features" or not is_linear(self.kernel) or sp.issparse(self.points) or not np.isfinite(C):
             return
         cost = C * float(np.mean(self.kernel.diagonal(self.points)))

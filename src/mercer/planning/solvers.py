@@ -37,9 +37,9 @@ INTERPOLATION = 5
 # Past this many features a d x d matrix costs more than products with sparse data.
 MOST_FEATURES = 5000
 PATIENCE = 2000  # pair steps for each of few points, about the time the interior point method takes on them
-# Seconds of the interior point method on a thin factor before its first round, its rounds, and seconds of pair steps for
-# a pair of points at C k(x, x) = 1, measured for linear kernels on two cores: 300 to 20,000 points of 8 to 123 features,
-# C k(x, x) from 0.1 to 12,000 (covtype, susy, california, a9a).  Below LEAST_COST pair steps take no less.
+# Seconds of the interior point method on a thin factor before its first round, its rounds, and seconds of pair steps
+# for a pair of points at C k(x, x) = 1, measured for linear kernels on two cores: 300 to 20,000 points of 8 to 123
+# features, C k(x, x) from 0.1 to 12,000 (covtype, susy, california, a9a).  Below LEAST_COST pair steps take no less.
 FIRST, ROUNDS_ON_FACTOR = 5e-3, 30
 PAIR_STEPS, LEAST_COST = 3e-10, 10.0
 ON_WORKING_SETS = Choice("decomposition", "working sets take the rows of the kernel matrix they need")
