@@ -13,6 +13,7 @@ Support vector machines:
 
     basis functions                               interior point: their equalities are not sums of variables
     a thin factor (n, p) stands for the matrix    interior point, coordinate ascent or working sets, by their times
+    a linear kernel on few dense features         that factor, where pair steps would take longer (`thin_factor_pays`)
     few points and a huge C, or a hard margin     interior point: steps on pairs take ever more rounds as C grows
     all else                                      decomposition on working sets; on few points that turn out to need
                                                   very many pair steps, the interior point method takes over
