@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from mercer import threads
 from mercer.errors import Infeasible, InvalidInput, NoMargin
 from mercer.gram import GramOperator
+from mercer.kernels import Linear
 from mercer.losses import Hinge, Loss, SquaredHinge
 from mercer.machine import advice, arguments, pairwise, prediction, probability
 from mercer.machine.arguments import classes_of, kind_of, refuse_huge, sample_weights, with_class_weights
@@ -143,7 +144,7 @@ class Classifier(Decisions):
                 codes, y = codes[training.kept], y[training.kept]
             self.class_weight_, weights = with_class_weights(self.class_weight, self.classes_, y, codes, weights)
             refuse_huge(C, weights)
-            if isinstance(self, SVC):
+            if isinstance(self.kernel_, Linear) and isinstance(self, SVC):
                 sizes = np.sort(np.bincount(codes, minlength=len(self.classes_)))
                 self._take_factor(training, int(sizes[-2:].sum()) if self._paired else len(codes), C)
             trained = self._train(training, codes, weights, None, monitor)

@@ -24,6 +24,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mercer.errors import Infeasible, InvalidInput
 from mercer.gram import GramOperator
+from mercer.kernels import Linear
 from mercer.losses import EpsilonInsensitive, Expectile, Huber, Loss, Quantile, SquaredEpsilonInsensitive
 from mercer.machine import advice, arguments
 from mercer.machine.arguments import kind_of, refuse_huge, sample_weights
@@ -60,7 +61,7 @@ class Regressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]  # 
             if training.kept is not None:
                 y = y[training.kept]
             refuse_huge(self.C, weights)
-            if isinstance(self, SVR):
+            if isinstance(self.kernel_, Linear) and isinstance(self, SVR):
                 self._take_factor(training, training.n, self.C)
             problem = self._problem(training.gram(), y, weights, training.basis)
             solution = self._solve(problem, training.resources, monitor, self._starts(1)[0])
