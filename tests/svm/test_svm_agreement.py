@@ -186,6 +186,23 @@ def test_a_linear_kernel_on_many_points_is_trained_from_the_points(rows, cost) -
 
 
 @pytest.mark.parametrize("cost", [1.0, 100.0])
+def test_a_linear_machine_trained_from_its_points_meets_the_tolerance_it_was_given(cost) -> None:
+    # Variables far from their bounds once were put on them where the gap hardly showed it: violations of 0.07.
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=(9000, 4)), rng.random((9000, 12)) < 0.01])
+    X[:, 4:] /= X[:, 4:].std(axis=0)
+    y = X[:, 0] + 0.3 * X[:, 5] + rng.normal(size=9000) > 0.0
+    machine = SVC(kernel="linear", C=cost).fit(X, y)
+    assert machine.solver_.startswith("interior point")
+    signs, alpha = np.where(y, 1.0, -1.0), np.zeros(9000)
+    alpha[machine.support_] = np.abs(machine.dual_coef_[0])
+    slope = signs * (signs * (X @ machine.coef_[0]) - 1.0)
+    rises = np.where(signs > 0.0, alpha < cost, alpha > 0.0)
+    falls = np.where(signs > 0.0, alpha > 0.0, alpha < cost)
+    assert slope[falls].max() - slope[rises].min() <= 1.1e-3
+
+
+@pytest.mark.parametrize("cost", [1.0, 100.0])
 def test_regression_with_a_linear_kernel_has_the_objective_of_the_general_program(cost) -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1600, 5))

@@ -38,6 +38,9 @@ class SupportVectorMachine(KernelMachine):
     solver: str = "auto"
     gap_tol: float | None = None
 
+    from_factor: ClassVar[bool] = False
+    """Whether a linear kernel on few features may be trained from the points: C bounds the coefficients."""
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._parameter_constraints,
         "shrinking": ["boolean"],

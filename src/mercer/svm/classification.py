@@ -144,7 +144,7 @@ class Classifier(Decisions):
                 codes, y = codes[training.kept], y[training.kept]
             self.class_weight_, weights = with_class_weights(self.class_weight, self.classes_, y, codes, weights)
             refuse_huge(C, weights)
-            if isinstance(self.kernel_, Linear) and isinstance(self, SVC):
+            if self.from_factor and isinstance(self.kernel_, Linear):
                 sizes = np.sort(np.bincount(codes, minlength=len(self.classes_)))
                 self._take_factor(training, int(sizes[-2:].sum()) if self._paired else len(codes), C)
             trained = self._train(training, codes, weights, None, monitor)
@@ -373,6 +373,8 @@ class SVC(Classifier):
     loss: str = "hinge"
     bias: str = "free"
     basis: Any = None
+
+    from_factor: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Classifier._parameter_constraints,

@@ -61,7 +61,7 @@ class Regressor(RegressorMixin, SupportVectorMachine):  # type: ignore[misc]  # 
             if training.kept is not None:
                 y = y[training.kept]
             refuse_huge(self.C, weights)
-            if isinstance(self.kernel_, Linear) and isinstance(self, SVR):
+            if self.from_factor and isinstance(self.kernel_, Linear):
                 self._take_factor(training, training.n, self.C)
             problem = self._problem(training.gram(), y, weights, training.basis)
             solution = self._solve(problem, training.resources, monitor, self._starts(1)[0])
@@ -115,6 +115,8 @@ class SVR(Regressor):
     quantile: float = 0.5
     bias: str = "free"
     basis: Any = None
+
+    from_factor: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SupportVectorMachine._parameter_constraints,

@@ -20,7 +20,7 @@ from mercer.machine.training_set import TrainingSet
 from mercer.planning import seconds_on_factor
 from mercer.solvers.monitor import Monitor
 from mercer.solvers.quadratic.pair_steps import ALL_ROWS
-from mercer.solvers.quadratic.pairs import PairSolution, Stretches, Values, solve_pairs
+from mercer.solvers.quadratic.pairs import Exact, PairSolution, Stretches, Values, solve_pairs
 from mercer.solvers.quadratic.rooms import BlockRows
 from mercer.solvers.solution import Record, Solution, Stopped
 from mercer.svm.solving import BinaryMachine
@@ -33,7 +33,7 @@ ExactDot = Callable[[Index, Index, Vector], Vector]
 NAME = "pairs"
 # Pairs of more points are better solved by working sets.
 STORED_POINTS = 6000
-# Steps times points in a second, as many as there are while a thin factor waits for pairs that take long.
+# Steps times points a second, about: where a thin factor is there pairs may take as long by steps as they would by it.
 STEPPED = 2e9
 # Small pairs of so many points in all share one matrix.
 SHARED_POINTS = 2048
@@ -125,17 +125,18 @@ def _expensive_pairs(
         return [None] * len(pairs)
     most = SHARE_OF_SHARED * training.resources.budget / n**2  # bytes for a value of a matrix of all points
 
+    def exact(gram: GramOperator) -> Exact:
+        return partial(_exact_values, gram.exact_dot, np.arange(n))
+
     def on_matrix(gram: GramOperator, some: list[Stretches]) -> list[PairSolution | None]:
-        exact = partial(_exact_values, gram.exact_dot, np.arange(n))
-        return solve(Values.stored(gram.block(None, None)), some, exact=exact)
+        return solve(Values.stored(gram.block(None, None)), some, exact=exact(gram))
 
     if largest <= ALL_ROWS and most >= np.dtype(np.float64).itemsize:
         # Their steps take no time, and from values in float64 none have to be taken again.
         return on_matrix(training.streamed(members, "float64"), pairs)
     gram = training.streamed(members)
     rows = BlockRows(gram, largest)
-    exact = partial(_exact_values, gram.exact_dot, np.arange(n))
-    on_rows = partial(solve, Values.growing(rows), exact=exact, workers=workers)
+    on_rows = partial(solve, Values.growing(rows), exact=exact(gram), workers=workers)
     if np.sum(sizes**2) <= n**2 or most < training.itemsize:
         return on_rows(pairs)
     order = np.argsort(-sizes, kind="stable")

@@ -21,7 +21,6 @@ from mercer.solvers.quadratic import decomposition, interior_point, linear_dual
 from mercer.solvers.solution import Solution
 
 INTERIOR_GAP = 1e-9
-AT_BOUNDS = 1e-2  # share of tol that the relative gap may have for variables to be put on their bounds
 STALLED_GAP = 1e-5  # at the end of its digits, the method still has answered the question
 POLISHING = 1_000_000  # pair steps that may follow it, a few seconds
 VANISHING = 1e-12  # a margin below this share of the size of f is rounding: of the radius of the points, a millionth
@@ -160,8 +159,9 @@ def _run(
         return _after(found, _run(problem, second, True, tol, gap_tol, max_iter, resources, found.variables, monitor))
     try:
         # Nobody asked for more digits than tol has: they serve to tell who is at a bound.
-        at_bounds = min(STALLED_GAP, AT_BOUNDS * tol) if automatic and gap_tol is None and _is_thin(problem) else None
-        found = _interior_point(problem, gap_tol, max_iter, resources, first, monitor, at_bounds)
+        factor = problem.gram.factor() if hasattr(problem.gram, "factor") else None
+        violation = tol if automatic and gap_tol is None and factor is not None else None
+        found = _interior_point(problem, gap_tol, max_iter, resources, first, monitor, violation)
         found = _because(found, choice.reason)
     except (NotPositiveDefinite, BudgetTooSmall) as error:
         if isinstance(error, BudgetTooSmall) and problem.basis is not None:
@@ -176,11 +176,6 @@ def _run(
         return found
     most = POLISHING if max_iter < 0 and np.isfinite(found.primal) else max_iter
     return _polished(problem, found, tol, gap_tol, most, monitor)
-
-
-def _is_thin(problem: Problem) -> bool:
-    """Whether a factor stands for the kernel matrix."""
-    return hasattr(problem.gram, "factor") and problem.gram.factor() is not None
 
 
 def _polished(
@@ -203,7 +198,7 @@ def _interior_point(
     resources: Resources,
     first: Any,
     monitor: Monitor | None,
-    at_bounds: float | None,
+    violation: float | None,
 ) -> Solution:
     """It converges in the gap, and ten more digits cost it a few iterations."""
     with warnings.catch_warnings():
@@ -215,7 +210,7 @@ def _interior_point(
             monitor=monitor,
             max_iter=max_iter,
             memory=resources.memory,
-            at_bounds=at_bounds,
+            violation=violation,
         )
     if found.stopped == "stalled" and _answered(found, gap_tol):
         return replace(found, stopped="converged")

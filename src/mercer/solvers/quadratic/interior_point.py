@@ -36,6 +36,7 @@ from mercer.solvers.contract import Acceptance, starting_variables
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic.convexity import convex_matrix
 from mercer.solvers.quadratic.thin_barrier import matrix_of, system_on, thin_bytes, thin_rank
+from mercer.solvers.quadratic.violations import largest_violation
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.verification import certified
 
@@ -54,6 +55,7 @@ REACH = 1e3  # start no farther inside the box than this many times the scale of
 # Distances to a bound, in units of the scale of a variable, at which variables are put on it where the gap allows.
 SHARES = (1e-5, 1e-7, 1e-9)
 FAR = (1e-3, 1e-4)
+AT_BOUNDS = 1e-5  # relative gap up to which that may cost digits
 PATIENCE = 6  # iterations without a smaller gap before the path counts as stalled
 
 
@@ -105,14 +107,15 @@ def solve(
     max_iter: int = -1,
     eliminate: float | None = 1e10,
     memory: int | str | None = None,
-    at_bounds: float | None = None,
+    violation: float | None = None,
 ) -> Solution:
     """Solve to a relative duality gap of `tol`, or of `gap_tol` where that is given, in at most `max_iter` iterations.
 
     `eliminate`: a variable is fixed at its bound once (multiplier / distance to the bound), in units of the problem's
     own gradients and variables, passes this number; None never fixes any.
-    `at_bounds`: the relative gap that putting variables near their bounds on them may cost in the end; None stands for
-    a hundredth of the tolerance.  Where the path ends many are at a small distance, and all points support vectors.
+    `violation`: where the path ends many variables are at a small distance from their bounds, and all points support
+    vectors.  They are put on them where that costs a hundredth of the tolerance, or where the optimality conditions are
+    violated by at most this number afterwards and the gap stays within AT_BOUNDS.
     """
     began = time.perf_counter()
     task = PlainProgram(problem) if isinstance(problem, QuadraticProgram) else problem
@@ -127,7 +130,7 @@ def solve(
         K = matrix_of(program, spare=budget - needed)
         most = ITERATIONS if max_iter < 0 else max_iter
         aim = tol if gap_tol is None else gap_tol
-        return _follow(task, K, aim, start, monitor, most, eliminate, began, at_bounds)
+        return _follow(task, K, aim, start, monitor, most, eliminate, began, violation)
 
 
 def _follow(
@@ -139,7 +142,7 @@ def _follow(
     max_iterations: int,
     eliminate: float | None,
     began: float,
-    at_bounds: float | None,
+    violation: float | None,
 ) -> Solution:
     program = task.program()
     first = starting_variables(program, start, monitor)
@@ -149,10 +152,10 @@ def _follow(
         if (given := certified(task, s)).converged(tol):
             return _solution(task, s, given, 0, "converged", began, monitor, {})
     with monitor:
-        path = _Path(task, K, tol, first, monitor, at_bounds=at_bounds)
+        path = _Path(task, K, tol, first, monitor, violation=violation)
         stopped = path.run(max_iterations, eliminate)
         if stopped == "stalled" and path.eliminated:
-            path = _Path(task, K, tol, first, monitor, path.iterations, at_bounds)
+            path = _Path(task, K, tol, first, monitor, path.iterations, violation)
             stopped = path.run(max_iterations, None)
     s, certificate = path.finish()
     if certificate.converged(tol):
@@ -204,12 +207,11 @@ class _Path:
         first: Array | None,
         monitor: Monitor,
         iterations: int = 0,
-        at_bounds: float | None = None,
+        violation: float | None = None,
     ) -> None:
         self.problem, self.program, self.K, self.tol, self.monitor = problem, problem.program(), K, tol, monitor
         self.iterations, self.eliminated = iterations, 0
-        self.at_bounds = 1e-2 * tol if at_bounds is None else at_bounds
-        self.shares = SHARES if at_bounds is None else FAR + SHARES
+        self.violation = violation
         self.A, self.h = self.program.equalities, np.zeros(self.program.d.size)
         self.s, moving = _without_room(self.program)
         self._scales(moving)
@@ -387,13 +389,20 @@ class _Path:
         _, s, h = self.best
         s = _feasible(self.program, s)
         answers = [(s, certified(self.problem, s, h))]
-        for share in self.shares:
+        for share in SHARES if self.violation is None else FAR + SHARES:
             snapped = _feasible(self.program, _snap(self.program, s, share * self.variable_scale))
             certificate = certified(self.problem, snapped, h)
             answers.append((snapped, certificate))
-            if certificate.gap <= max(answers[0][1].gap, self.at_bounds * abs(certificate.primal)):
+            free_of_charge = max(answers[0][1].gap, 1e-2 * self.tol * abs(certificate.primal))
+            if certificate.gap <= free_of_charge or self._meets_tolerance(snapped, certificate):
                 return snapped, certificate
         return min(answers, key=lambda answer: answer[1].gap)
+
+    def _meets_tolerance(self, s: Array, certificate: Certificate) -> bool:
+        """Whether variables s (N,) are as good as the tolerance of the optimality conditions asks for."""
+        if self.violation is None or not certificate.converged(AT_BOUNDS):
+            return False
+        return largest_violation(self.program, s, self.K @ self.program.coefficients(s)) <= self.violation
 
 
 def _meets_sums(program: QuadraticProgram, s: Array) -> bool:

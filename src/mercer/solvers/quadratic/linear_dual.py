@@ -36,6 +36,7 @@ from mercer.solvers.contract import Acceptance, starting_variables
 from mercer.solvers.linear.woodbury import factor_of
 from mercer.solvers.monitor import Monitor, listening
 from mercer.solvers.quadratic.linear_dual_steps import NONE, gather, products, squared_norms, sweep
+from mercer.solvers.quadratic.violations import largest_violation
 from mercer.solvers.solution import Solution, Stopped
 from mercer.solvers.verification import inside, predicted, recomputed
 
@@ -247,7 +248,7 @@ class _Descent:
         s, f = self._repaired()
         certificate = self.problem.certificate(s, f)
         self.monitor.watch(self.passes, certificate.primal, certificate.dual)
-        return _violation(self.program, s, f) <= tol or certificate.gap <= certificate.rounding
+        return largest_violation(self.program, s, f) <= tol or certificate.gap <= certificate.rounding
 
     def _looked(self, gap_tol: float) -> bool:
         """Whether the gap of the repaired point is small enough."""
@@ -328,11 +329,3 @@ def _onto_equality(program: QuadraticProgram, s: Array) -> Array:
         s = s + room * (miss / available)
     return program.project(s)
 
-
-def _violation(program: QuadraticProgram, s: Array, f: Array) -> float:
-    """Largest violation of the optimality conditions at feasible s with f = K s (n,)."""
-    gradient = program.gradient(s, f)
-    up, down = gradient[s < program.upper], gradient[s > program.lower]
-    if program.d.size:
-        return float(down.max(initial=-np.inf) - up.min(initial=np.inf)) if up.size and down.size else 0.0
-    return max(float(down.max(initial=0.0)), float(-up.min(initial=0.0)))

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer.arrays import Array
 from mercer.compiled import loop
+from mercer.problems.program import QuadraticProgram
 
 FEW = 0.25  # share of those on the other side
 
@@ -103,3 +105,12 @@ def counterparts(G: Any, s: Any, program: Any, theta: Any, sides: Any, out: Any)
                 count += 1
                 break
     return count
+
+
+def largest_violation(program: QuadraticProgram, s: Array, f: Array) -> float:
+    """Largest violation of the optimality conditions at feasible s (N,), f = K s (n,), for one fixed sum or none."""
+    gradient = program.gradient(s, f)
+    up, down = gradient[s < program.upper], gradient[s > program.lower]
+    if program.d.size:
+        return float(down.max(initial=-np.inf) - up.min(initial=np.inf)) if up.size and down.size else 0.0
+    return max(float(down.max(initial=0.0)), float(-up.min(initial=0.0)))
